@@ -111,7 +111,7 @@ def detection() -> Iterator[Call]:
 
 
 def nms() -> Iterator[Call]:
-    for dtype, count in itertools.product(("float32", "float64"), (5, 60, 300)):
+    for dtype, count in itertools.product(("float32", "float64", "float16"), (5, 60, 300)):
         corners = np.sort(values(2, count, 2, 2, low=0, high=1), axis=2).reshape(2, count, 4)
         scores = np.round(values(2, count, 1, low=0, high=1) * 16) / 16
         rows = np.concatenate([np.round(values(2, count, 1, low=-1, high=2)), scores, corners, scores], axis=2)

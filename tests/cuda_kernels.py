@@ -25,6 +25,7 @@ from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
 from cuda_linalg import LINEAR_ALGEBRA
 from cuda_tiles import tiles
+from cuda_vision import VISION
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
 GPU = mx.gpu(0)
@@ -434,12 +435,15 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     **SEQUENCES_AND_IMAGES,
     **LINEAR_ALGEBRA,
     **INT8,
+    **VISION,
     "products": products,
     "layouts": layouts,
     "tiles": tiles,
 }
-WITH_BARRIERS = {"reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles"}
-WITH_BARRIERS |= {"detection", "nms", "linalg", "int8"}
+WITH_BARRIERS = {
+    *("reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"),
+    *("linalg", "int8", "matching", "proposals", "multibox_target"),
+}
 
 
 def called(call: Callable[..., Any], inputs: list[Array], ctx: Any) -> list[Array]:

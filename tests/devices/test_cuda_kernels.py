@@ -77,7 +77,7 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 36 and set(barriers()) > DAILY
+    assert len(barriers()) == 37 and set(barriers()) > DAILY
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
@@ -218,6 +218,54 @@ def test_ranges_that_are_none_fail_as_on_the_cpu(gpus) -> None:
         env=gpus,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_vision_operators_refuse_fails_as_on_the_cpu(gpus) -> None:
+    done = run_python(
+        """
+        import mxrt as mx
+        bins = {"spatial_scale": 1, "output_dim": 3, "group_size": 1, "pooled_size": 2}
+        nd, regions = mx.nd.contrib, lambda ctx, *rows: mx.nd.array(rows, ctx=ctx)
+        image = lambda ctx, *shape: mx.nd.ones(shape, ctx=ctx)
+        calls = [
+            lambda at: nd.PSROIPooling(image(at, 2, 3, 5, 5), regions(at, [0, 0, 0, 3, 3], [-2, 0, 0, 3, 3]), **bins),
+            lambda at: nd.DeformablePSROIPooling(
+                image(at, 2, 3, 5, 5), regions(at, [-1, 0, 0, 3, 3], [2, 0, 0, 3, 3]), no_trans=True, **bins
+            ),
+            lambda at: nd.RROIAlign(image(at, 2, 3, 5, 5), regions(at, [0, 1, 1, 3, 1e6, 9]), (2, 2), 1),
+            lambda at: nd.MultiProposal(
+                image(at, 2, 2, 3, 3), image(at, 2, 4, 3, 3), regions(at, [48, 48, 1], [10, 64.5, 1]),
+                scales=(1,), ratios=(1,),
+            ),
+            lambda at: nd.MultiBoxTarget(
+                image(at, 1, 2, 4), regions(at, [[-1, 0, 0, 0, 0]]), image(at, 1, 2, 2)
+            )[0],
+            lambda at: nd.MultiBoxTarget(
+                regions(at, [[0, 0, 1, 1], [0, 0, 1, 0.9]]), regions(at, [[1, 0, 0, 1, 1]]), image(at, 1, 2, 2),
+                negative_mining_ratio=1, overlap_threshold=0,
+            )[0],
+        ]
+        for call in calls:
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                try:
+                    call(ctx).asnumpy()
+                except mx.base.MXNetError as error:
+                    said.append((type(error), error.message.split("\\n")[0]))
+            assert len(said) == 2 and said[0] == said[1], said
+            print(said[0][1].split(": ", 1)[1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "index -2 is out of range for axis 0 with size 2: expected 0 <= index < 2",
+        "index 2 is out of range for axis 0 with size 2: expected 0 <= index < 2",
+        "region 0 cannot be pooled: its bins must be at most 4096 pixels long",
+        "im_info says 10 x 64.5 pixels, but 3 x 3 pixels of cls_prob with feature_stride=16 cover less",
+        "a label of class -1 must have only -1 in its corners",
+        "there are fewer background anchors than negative_mining_ratio asks for",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])

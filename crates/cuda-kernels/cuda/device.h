@@ -45,8 +45,8 @@ DEVICE float times_rounded(float a, float b) { return __fmul_rn(a, b); }
 DEVICE double times_rounded(double a, double b) { return __dmul_rn(a, b); }
 DEVICE float plus_rounded(float a, float b) { return __fadd_rn(a, b); }
 DEVICE double plus_rounded(double a, double b) { return __dadd_rn(a, b); }
+DEVICE u32 bits_of(float v) { return (u32)__float_as_int(v); }
 DEVICE u64 bits_of(double v) { return (u64)__double_as_longlong(v); }
-DEVICE u32 bits_of_single(float v) { return (u32)__float_as_int(v); }
 DEVICE float single_of(u32 bits) { return __int_as_float((int)bits); }
 DEVICE float infinity() { return __int_as_float(0x7f800000); }
 // d += a * b on tensor cores: 16 x 16 by 16 x 8 numbers of 16 bits, sums in single precision. Lanes

@@ -39,7 +39,7 @@ DEVICE Ends ends_of(const ByteRange& range) {
     ends.min = *range.min, ends.max = *range.max;
     bool is_range = ends.min - ends.min == 0 && ends.max - ends.max == 0 && ends.min <= ends.max;
     if (!is_range && range.status && first() == 0)
-        report(range.status, (u64)bits_of_single(ends.min) << 32 | bits_of_single(ends.max));
+        report(range.status, (u64)bits_of(ends.min) << 32 | bits_of(ends.max));
     return ends;
 }
 DEVICE float largest(Ends ends) {

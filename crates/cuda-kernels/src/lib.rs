@@ -5,25 +5,34 @@
 //! grid. `KERNELS.md` has the map.
 
 mod arguments;
+mod box_pairs;
 mod chain;
+mod columns;
+mod correlation;
 mod counting;
+mod deformable;
 mod detection;
 mod elementwise;
 mod image;
+mod images;
 mod indexing;
 mod int8;
 mod launch;
 mod linalg;
+mod matching;
 mod moving;
+mod multibox_target;
 mod nms;
 mod order;
 mod padding;
 mod places;
 mod pooling;
 mod product;
+mod proposals;
 mod random;
 mod recurrent;
 mod reduce;
+mod region_means;
 mod regions;
 mod resample;
 mod rows;
@@ -61,9 +70,18 @@ const GROUPS: &[Group] = &[
     order::bind,
     detection::bind,
     nms::bind,
+    box_pairs::bind,
+    matching::bind,
+    proposals::bind,
+    multibox_target::bind,
+    columns::bind,
+    correlation::bind,
+    deformable::bind,
     regions::bind,
+    region_means::bind,
     recurrent::bind,
     resample::bind,
+    images::bind,
     sampler::bind,
     sequence::bind,
     scatter::bind,

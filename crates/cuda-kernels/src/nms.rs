@@ -1,21 +1,17 @@
 //! Non-maximum suppression: `nms.h`.
 
 use crate::arguments::NmsArgument;
-use crate::launch::{Bound, code, each, each_group, launch};
+use crate::launch::{Bound, code, each, each_group, launch, of_floats};
 use mxrt_kernels::vision::boxes::BoxFormat;
 use mxrt_kernels::vision::nms::BoxNms;
 use mxrt_ops::{KernelForm, Signature};
-use mxrt_tensor::DType;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let KernelForm::Suppress(nms) = form else { return None };
     let output = signature.outputs.first()?;
-    // Half precision compares scores with a threshold in half precision, which no kernel does.
-    let [order, suppress, store] = match output.dtype {
-        DType::F32 => [c"nms_order_f32", c"nms_suppress_f32", c"nms_store_f32"],
-        DType::F64 => [c"nms_order_f64", c"nms_suppress_f64", c"nms_store_f64"],
-        _ => return None,
-    };
+    let single = [c"nms_order_f32", c"nms_suppress_f32", c"nms_store_f32"];
+    let double = [c"nms_order_f64", c"nms_suppress_f64", c"nms_store_f64"];
+    let [order, suppress, store] = of_floats(output.dtype, [single, double])?;
     let BoxNms { width, count, .. } = *nms;
     let rows = output.shape.size().checked_div(width)?;
     let groups = rows.checked_div(count).unwrap_or(0);

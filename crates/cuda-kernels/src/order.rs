@@ -3,9 +3,10 @@
 use crate::arguments::OrderArgument;
 use crate::launch::{Bound, code, each, known, launch};
 use mxrt_cuda::Grid;
-use mxrt_engine::{DeviceCtx, OpError};
+use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::sort::Order;
 use mxrt_ops::{KernelForm, Ordered, Signature};
+use mxrt_tensor::DType;
 
 /// Pairs that a block sorts (`ORDER_CHUNK` of the text), of 12 bytes each.
 const CHUNK: usize = 1024;
@@ -54,6 +55,37 @@ fn bind_order(
         sort_rows(ctx, (total, padded), step, argument)?;
         launch(ctx, c"order_store", store, &argument)
     }))
+}
+
+/// The order of the elements of rows.
+pub(crate) struct SortedRows {
+    /// address of the positions of all elements, a `u32` for each
+    pub positions: u64,
+    /// positions of a row; those after its elements do not matter
+    pub padded: i64,
+}
+
+/// Sorts rows of floats, and finds the positions of all elements.
+pub(crate) fn sorted_rows(
+    ctx: &DeviceCtx<'_>,
+    from: DevicePtr,
+    dtype: DType,
+    [rows, extent]: [usize; 2],
+    order: Order,
+) -> Result<SortedRows, OpError> {
+    let padded = extent.next_power_of_two().max(2);
+    let total = rows.checked_mul(padded).filter(|total| total.checked_mul(PAIR).is_some());
+    let too_many = || format!("{rows} rows of {extent} elements are too many to be sorted on a GPU");
+    let total = total.ok_or_else(|| OpError::new(FailureKind::NotImplemented, too_many()))?;
+    let keys = ctx.scratch(total * PAIR)?;
+    let positions = keys.offset(8 * total).0;
+    if let (Some(fill), Some(step)) = (each(total), each(total / 2)) {
+        let plain = of_rows([rows, extent, 1], padded, order);
+        let argument = OrderArgument { keys: keys.0, positions, from: from.0, dtype: code(dtype), ..plain };
+        launch(ctx, c"order_fill", fill, &argument)?;
+        sort_rows(ctx, (total, padded), step, argument)?;
+    }
+    Ok(SortedRows { positions, padded: padded as i64 })
 }
 
 /// The argument for rows of that many elements, without addresses and element types.

@@ -170,6 +170,31 @@ pub(crate) fn multiply(
     [a, b, c]: [MatrixRows; 3],
     bias: Option<DevicePtr>,
 ) -> Result<(), OpError> {
+    let epilogue = EpilogueArgument { bias: bias.map_or(0, |bias| bias.0), ..NO_EPILOGUE };
+    let steps = [[a.step, 1], [1, b.step], [c.step, 1]];
+    multiply_matrices(ctx, dtype, [m, n, k], [a.first, b.first, c.first], steps, epilogue)
+}
+
+/// `a` times `b`: dense matrices of `[m, k]`, `[k, n]` and `[m, n]` numbers of single or double
+/// precision, computed in it.
+pub(crate) fn multiply_dense(
+    ctx: &DeviceCtx<'_>,
+    dtype: DType,
+    [m, n, k]: [usize; 3],
+    matrices: [DevicePtr; 3],
+) -> Result<(), OpError> {
+    multiply_matrices(ctx, dtype, [m, n, k], matrices, [[k, 1], [n, 1], [n, 1]], NO_EPILOGUE)
+}
+
+/// A product of matrices whose rows and columns have these steps.
+fn multiply_matrices(
+    ctx: &DeviceCtx<'_>,
+    dtype: DType,
+    [m, n, k]: [usize; 3],
+    [a, b, c]: [DevicePtr; 3],
+    steps: [[usize; 2]; 3],
+    epilogue: EpilogueArgument,
+) -> Result<(), OpError> {
     let (sums, name) = match dtype {
         DType::F64 => (Sums::Double, c"product_f64"),
         _ => (Sums::Single, c"product_f32"),
@@ -177,25 +202,24 @@ pub(crate) fn multiply(
     let too_large =
         || OpError::new(FailureKind::NotImplemented, format!("a product of {m} rows is too large for a GPU"));
     let Some(grid) = tiles(m, n, 1, sums).ok_or_else(too_large)? else { return Ok(()) };
+    let [a_steps, b_steps, c_steps] = steps.map(|[rows, columns]| [0, 0, rows as i64, columns as i64]);
     let argument = ProductArgument {
-        c: c.first.0,
-        a: a.first.0,
-        b: b.first.0,
+        c: c.0,
+        a: a.0,
+        b: b.0,
         m: m as i64,
         n: n as i64,
         k: k as i64,
         inner: 1,
-        a_steps: [0, 0, a.step as i64, 1],
-        b_steps: [0, 0, 1, b.step as i64],
-        c_steps: [0, 0, c.step as i64, 1],
+        a_steps,
+        b_steps,
+        c_steps,
         alpha: 1.0,
-        epilogue: EpilogueArgument { bias: bias.map_or(0, |bias| bias.0), ..NO_EPILOGUE },
+        epilogue,
         parts: PartsArgument::NONE,
     };
     match Tiled::of_product(&argument, dtype, 1) {
-        Some(tiled) if are_aligned(&[a.first.0, b.first.0, c.first.0, argument.epilogue.bias]) => {
-            tiled.launch_product(ctx, argument)
-        }
+        Some(tiled) if are_aligned(&[a.0, b.0, c.0, epilogue.bias]) => tiled.launch_product(ctx, argument),
         _ => launch(ctx, name, grid, &argument),
     }
 }

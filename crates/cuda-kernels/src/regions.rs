@@ -45,7 +45,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 }
 
 /// The error of what a kernel reports.
-fn refusal(said: u64, images: usize) -> OpError {
+pub(crate) fn refusal(said: u64, images: usize) -> OpError {
     if said >= REPORTED {
         return out_of_range(said, 0, images);
     }

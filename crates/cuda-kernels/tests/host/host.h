@@ -273,14 +273,14 @@ DEVICE float times_rounded(float a, float b) { return a * b; }
 DEVICE double times_rounded(double a, double b) { return a * b; }
 DEVICE float plus_rounded(float a, float b) { return a + b; }
 DEVICE double plus_rounded(double a, double b) { return a + b; }
+DEVICE u32 bits_of(float v) {
+    u32 u;
+    memcpy(&u, &v, 4);
+    return u;
+}
 DEVICE u64 bits_of(double v) {
     u64 u;
     memcpy(&u, &v, 8);
-    return u;
-}
-DEVICE u32 bits_of_single(float v) {
-    u32 u;
-    memcpy(&u, &v, 4);
     return u;
 }
 DEVICE float single_of(u32 bits) {

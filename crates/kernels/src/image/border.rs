@@ -44,7 +44,7 @@ impl Border {
 }
 
 /// An image with a border.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bordered {
     /// Height, width and channels of the image.
     pub shape: [usize; 3],

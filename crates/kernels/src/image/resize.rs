@@ -24,7 +24,7 @@ pub enum Interpolation {
 }
 
 /// A resize of images of `[height, width]` pixels.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resize {
     /// Height and width of the input.
     pub from: [usize; 2],
@@ -85,12 +85,12 @@ impl Resize {
 
     /// Whether both axes become half as long. The mean of four pixels then replaces linear
     /// interpolation.
-    fn halves(&self) -> bool {
+    pub fn halves(&self) -> bool {
         self.from[0] == 2 * self.to[0] && self.from[1] == 2 * self.to[1]
     }
 
     /// Whether pixels are means of areas.
-    fn takes_means(&self) -> bool {
+    pub fn takes_means(&self) -> bool {
         match self.interpolation {
             Interpolation::Linear => self.halves(),
             Interpolation::Area => self.shrinks(),

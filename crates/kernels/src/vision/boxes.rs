@@ -69,7 +69,7 @@ pub fn overlaps<T: Element>(par: &dyn Par, format: BoxFormat, a: &[T], b: &[T], 
 }
 
 /// How boxes are encoded relative to anchors.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoxDecoding {
     /// Format of the anchors.
     pub format: BoxFormat,
@@ -191,7 +191,7 @@ pub(crate) fn by_score(a: f64, b: f64) -> Ordering {
 }
 
 /// Greedy one-to-one matching of rows and columns by their scores.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Matching {
     /// Whether low scores come first.
     pub ascending: bool,

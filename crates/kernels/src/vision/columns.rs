@@ -7,16 +7,20 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut};
 use crate::window::{inside, three};
 
 /// Windows over images of one to three spatial axes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnWindows {
-    kernel: [usize; 3],
-    stride: [usize; 3],
-    dilate: [usize; 3],
-    pad: [usize; 3],
+    /// Extents of a window.
+    pub kernel: [usize; 3],
+    /// Distances between windows.
+    pub stride: [usize; 3],
+    /// Distances between taps.
+    pub dilate: [usize; 3],
+    /// Zeros around the images.
+    pub pad: [usize; 3],
     /// Spatial sizes of the images.
-    image: [usize; 3],
+    pub image: [usize; 3],
     /// Numbers of windows.
-    windows: [usize; 3],
+    pub windows: [usize; 3],
 }
 
 impl ColumnWindows {

@@ -7,7 +7,7 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut};
 use crate::vectorize::vectorized;
 
 /// Patches of one image, compared with shifted patches of another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Correlation {
     /// Channels, height and width of both images.
     pub image: [usize; 3],

@@ -10,7 +10,7 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
 use crate::vectorize::vectorized;
 
 /// Windows over planes of `[height, width]` pixels.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeformableWindows {
     /// Height and width of the kernel.
     pub kernel: [usize; 2],

@@ -7,7 +7,7 @@ use crate::par::Par;
 
 /// Means of bilinear samples in bins that offsets move, where every bin reads channels of its own:
 /// Dai et al., "Deformable Convolutional Networks" (2017).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeformableRoiPool {
     /// Images and bins.
     pub regions: Regions,

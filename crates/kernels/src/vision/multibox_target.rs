@@ -8,7 +8,7 @@ use crate::par::{Par, par_chunks_mut, par_chunks_mut2};
 
 /// Objects for the anchors of single-shot detectors. Everything is computed in single precision, as
 /// in MXNet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MultiBoxTarget {
     /// Anchors.
     pub anchors: usize,
@@ -41,6 +41,11 @@ pub struct MultiBoxTargets<'a, T> {
     /// `[batch, anchors]`: the class of the object plus 1, 0 for the background.
     pub classes: &'a mut [T],
 }
+
+/// The error of a label that is there in part.
+pub const WRONG_LABEL: &str = "a label of class -1 must have only -1 in its corners";
+/// The error of a search for background that finds too little.
+pub const FEW_BACKGROUNDS: &str = "there are fewer background anchors than negative_mining_ratio asks for";
 
 /// The object of an anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -180,7 +185,7 @@ impl MultiBoxTarget {
             } else if label[1..5].iter().all(none) {
                 break;
             } else {
-                return Err(KernelError::Values("a label of class -1 must have only -1 in its corners"));
+                return Err(KernelError::Values(WRONG_LABEL));
             }
         }
         Ok(objects)
@@ -230,7 +235,7 @@ impl MultiBoxTarget {
             .map(|anchor| (self.background(predictions, anchor), anchor))
             .collect();
         if candidates.len() < wanted {
-            return Err(KernelError::Values("there are fewer background anchors than negative_mining_ratio asks for"));
+            return Err(KernelError::Values(FEW_BACKGROUNDS));
         }
         candidates.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
         candidates[..wanted].iter().for_each(|(_, anchor)| shown[*anchor] = Shown::Background);

@@ -6,7 +6,7 @@ use crate::error::check_len;
 use crate::par::{Par, par_chunks_mut2_scratch};
 
 /// How proposals are made of a feature map. All in single precision, as in MXNet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Proposals {
     /// Height and width of the feature map.
     pub size: [usize; 2],
@@ -37,12 +37,24 @@ impl Proposals {
         self.scales.len() * self.ratios.len()
     }
 
-    fn boxes(&self) -> usize {
+    /// Boxes of an image.
+    pub fn boxes(&self) -> usize {
         self.anchors() * self.size[0] * self.size[1]
     }
 
-    fn sorted(&self) -> usize {
+    /// Boxes of an image that take part in suppression.
+    pub fn sorted(&self) -> usize {
         self.before.min(self.boxes())
+    }
+
+    /// Describes an image of `[height, width]` pixels that a feature map of `size` does not cover.
+    pub fn too_large(image: [f32; 2], size: [usize; 2], stride: usize) -> String {
+        let ([rows, columns], [height, width]) = (image, size);
+        let stride = stride as f32;
+        format!(
+            "im_info says {rows} x {columns} pixels, but {height} x {width} pixels of cls_prob with \
+             feature_stride={stride} cover less"
+        )
     }
 
     /// Writes `[batch * after, 5]` (image, left, top, right, bottom) and the scores, `[batch *
@@ -87,7 +99,7 @@ impl Proposals {
     }
 
     /// The anchors of a pixel at the origin.
-    fn base(&self) -> Vec<[f32; 4]> {
+    pub fn base(&self) -> Vec<[f32; 4]> {
         let side = self.stride as f32;
         let center = 0.5 * (side - 1.0);
         let anchor = |ratio: f32, scale: f32| {

@@ -325,7 +325,7 @@ pub fn roi_max_pool<T: Element>(par: &dyn Par, how: Regions, x: &[T], regions: &
 }
 
 /// Means of bins that read channels of their own: Dai et al., "R-FCN" (2016).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PositionSensitivePool {
     /// Images and bins.
     pub regions: Regions,

@@ -7,7 +7,7 @@ use crate::par::Par;
 
 /// Means of bilinear samples in the bins of regions that are turned around their centres: Ma et
 /// al., "Arbitrary-Oriented Scene Text Detection via Rotation Proposals" (2018).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RotatedRoiAlign {
     /// Images and bins.
     pub regions: Regions,

@@ -12,6 +12,8 @@ use crate::definition::{Attrs, OpDef};
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::image::border::Bordered;
+use mxrt_kernels::image::resize::Resize;
 use mxrt_kernels::index::OutOfRange;
 use mxrt_kernels::norm::LrnParams;
 use mxrt_kernels::pool::PoolKind;
@@ -19,9 +21,17 @@ use mxrt_kernels::recurrent::Recurrent;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::softmax::SoftmaxParams;
 use mxrt_kernels::sort::Order;
+use mxrt_kernels::vision::boxes::{BoxDecoding, BoxFormat, Matching};
+use mxrt_kernels::vision::columns::ColumnWindows;
+use mxrt_kernels::vision::correlation::Correlation;
+use mxrt_kernels::vision::deformable::DeformableWindows;
+use mxrt_kernels::vision::deformable_roi::DeformableRoiPool;
 use mxrt_kernels::vision::multibox::MultiBoxDetection;
+use mxrt_kernels::vision::multibox_target::MultiBoxTarget;
 use mxrt_kernels::vision::nms::BoxNms;
-use mxrt_kernels::vision::roi::{Regions, RoiAlign};
+use mxrt_kernels::vision::proposal::Proposals;
+use mxrt_kernels::vision::roi::{PositionSensitivePool, Regions, RoiAlign};
+use mxrt_kernels::vision::rotated_roi::RotatedRoiAlign;
 use mxrt_tensor::DType;
 
 /// A strided copy: element after element of an index space, from an input to an output.
@@ -372,8 +382,46 @@ pub enum KernelForm {
         /// number of the bias among the inputs
         bias: Option<usize>,
     },
+    /// Planes of numbers from 0 to 1, made of pixels of numbers from 0 to 255.
+    ImagePlanes {
+        /// pixels of an image
+        pixels: usize,
+        /// numbers of a pixel
+        channels: usize,
+    },
+    /// Planes minus the mean of their channel, divided by its deviation.
+    NormalizePlanes {
+        /// elements of a plane
+        pixels: usize,
+        /// mean and deviation of each channel
+        terms: Vec<[f64; 2]>,
+    },
+    /// An image of pixels with a border.
+    BorderedImage {
+        /// image and border
+        bordered: Bordered,
+        /// numbers of a pixel of a border of one colour
+        colour: Vec<f64>,
+    },
+    /// Images of pixels of another size.
+    ResizeImages(Resize),
     /// Planes of another size: the last two axes of input 0.
     Resample(Resampling),
+    /// Convolution of data, offsets that shift the taps, perhaps a mask, weights, and perhaps bias.
+    DeformableConvolution {
+        /// windows and groups of channels with the same offsets
+        windows: DeformableWindows,
+        /// groups of channels that do not see each other
+        groups: usize,
+        /// whether there is a mask
+        modulated: bool,
+    },
+    /// Means of products or differences of the patches of input 0 and shifted patches of input 1.
+    Correlation(Correlation),
+    /// Pixels of all windows over images, as columns.
+    Columns(ColumnWindows),
+    /// Images that columns of pixels add up to.
+    ColumnSums(ColumnWindows),
     /// Steps of sequences. Input 1, if there is one, holds their lengths.
     Sequence {
         /// operation on the steps
@@ -413,6 +461,12 @@ pub enum KernelForm {
     RoiAlign(RoiAlign),
     /// Images and regions of interest: the largest pixel in the bins of each region.
     RoiMaxima(Regions),
+    /// Images and regions of interest: means of bins that read channels of their own.
+    RoiMeans(PositionSensitivePool),
+    /// Images, regions of interest and perhaps offsets: means of samples in bins that are moved.
+    RoiMoved(DeformableRoiPool),
+    /// Images and regions of interest that are turned: means of samples in the bins.
+    RoiTurned(RotatedRoiAlign),
     /// Recurrent layers of data, parameters, first states, and for an LSTM first cell states.
     /// Further outputs are the last states.
     Recurrent(Recurrent),
@@ -423,6 +477,26 @@ pub enum KernelForm {
     /// Detections from class probabilities, locations and anchors: rows of class, score and
     /// corners.
     Detections(MultiBoxDetection),
+    /// Objects for anchors, from anchors, labels and class predictions: locations, their mask,
+    /// classes.
+    MultiBoxTarget(MultiBoxTarget),
+    /// Region proposals from scores, deltas and the sizes of images. Output 1, if there is one, has
+    /// their scores.
+    Proposals(Proposals),
+    /// Intersections over union of every box of input 0 with every box of input 1.
+    BoxOverlaps(BoxFormat),
+    /// Boxes out of numbers relative to anchors.
+    DecodeBoxes(BoxDecoding),
+    /// Reference boxes relative to anchors, and a mask of the anchors that have one. Inputs are
+    /// samples, matches, anchors, references, means, deviations.
+    EncodeBoxes,
+    /// The column of each row and the row of each column that match, best score first.
+    Match {
+        /// order and end of the matches
+        how: Matching,
+        /// rows and columns of a matrix of scores
+        size: [usize; 2],
+    },
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
     /// A computation with the matrices in the last two axes.

@@ -28,6 +28,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -45,7 +46,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// The image with its border, and the colour of that.
+fn bordered(attrs: &Attrs, signature: &Signature<'_>) -> Result<(Bordered, Vec<f64>), OpError> {
     let border = match attrs.int("type") {
         0 => Border::Constant,
         1 => Border::Replicate,
@@ -69,9 +71,26 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             |c| if values.is_empty() { if c < 3 { value } else { 0.0 } } else { values.get(c).copied().unwrap_or(0.0) },
         )
         .collect();
+    Ok((bordered, colour))
+}
+
+/// The colour in the type of the elements.
+fn converted<T: Element>(colour: &[f64]) -> Vec<T> {
+    colour.iter().map(|v| T::saturated(if T::FLOAT { *v } else { v.round_ties_even() })).collect()
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (bordered, colour) = bordered(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => {
-        let colour: Vec<T> =
-            colour.iter().map(|v| T::saturated(if T::FLOAT { *v } else { v.round_ties_even() })).collect();
+        let colour = converted::<T>(&colour).into_iter().map(Element::to_f64).collect();
+        Ok(Some(KernelForm::BorderedImage { bordered, colour }))
+    })
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (bordered, colour) = bordered(attrs, signature)?;
+    dispatch!(signature.inputs[0].dtype, numeric, T => {
+        let colour: Vec<T> = converted(&colour);
         Ok(kernel_fn(signature, move |call| {
             bordered.run::<T>(call.par, &colour, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
             Ok(())

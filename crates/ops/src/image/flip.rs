@@ -14,6 +14,7 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_npx__image_flip_left_right"],
         doc: "Mirrors left and right of (height, width, channels).",
         bind: |_, signature| bind(signature, Side::LeftRight, false),
+        form: |_, signature| Ok(Some(form(signature, Side::LeftRight))),
         ..FLIP
     },
     OpDef {
@@ -21,6 +22,7 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_npx__image_flip_top_bottom"],
         doc: "Mirrors top and bottom of (height, width, channels).",
         bind: |_, signature| bind(signature, Side::TopBottom, false),
+        form: |_, signature| Ok(Some(form(signature, Side::TopBottom))),
         ..FLIP
     },
     OpDef {
@@ -49,12 +51,25 @@ enum Side {
     TopBottom,
 }
 
-fn bind(signature: &Signature<'_>, side: Side, random: bool) -> Result<Box<dyn Kernel>, OpError> {
+/// The blocks whose order is reversed, and the elements of one.
+fn blocks(signature: &Signature<'_>, side: Side) -> [usize; 2] {
     let shape = &signature.inputs[0].shape;
-    let blocks = match side {
+    match side {
         Side::LeftRight => [shape[1], shape[2]],
         Side::TopBottom => [shape[0], shape[1] * shape[2]],
-    };
+    }
+}
+
+fn form(signature: &Signature<'_>, side: Side) -> KernelForm {
+    let [count, block] = blocks(signature, side);
+    let rows = signature.inputs[0].shape.size().checked_div(count * block).unwrap_or(0);
+    let steps = [(count * block) as isize, -(block as isize), 1];
+    let moved = KernelForm::strided(0, &[rows, count, block], count.saturating_sub(1) * block, &steps);
+    KernelForm::Move { fill: None, moves: vec![moved] }
+}
+
+fn bind(signature: &Signature<'_>, side: Side, random: bool) -> Result<Box<dyn Kernel>, OpError> {
+    let blocks = blocks(signature, side);
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         if random {
             let RandomKey { seed, position } = key(call)?;

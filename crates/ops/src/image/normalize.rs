@@ -16,6 +16,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     ],
     infer_shape,
     bind,
+    form: |attrs, signature| {
+        let (pixels, terms) = planes(attrs, signature)?;
+        for_numeric(signature.inputs[0].dtype, KernelForm::NormalizePlanes { pixels, terms })
+    },
     ..OpDef::BASE
 }];
 
@@ -57,11 +61,15 @@ fn terms(attrs: &Attrs, channels: usize) -> Result<Vec<[f64; 2]>, OpError> {
     (0..channels).map(|channel| Ok([of("mean", channel)?, of("std", channel)?])).collect()
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Elements of a plane, and the terms of each channel.
+fn planes(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, Vec<[f64; 2]>), OpError> {
     let shape = &signature.inputs[0].shape;
     let axis = shape.len() - 3;
-    let terms = terms(attrs, shape[axis])?;
-    let pixels = shape[axis + 1] * shape[axis + 2];
+    Ok((shape[axis + 1] * shape[axis + 2], terms(attrs, shape[axis])?))
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (pixels, terms) = planes(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         normalize::<T>(call.par, pixels, &terms, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())

@@ -27,6 +27,7 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape: |shapes| infer_shape(shapes, image_axis(shapes)?, image_size),
         bind,
+        form,
         ..OpDef::BASE
     },
     OpDef {
@@ -50,6 +51,7 @@ pub static OPS: &[OpDef] = &[
             infer_shape(shapes, axis, |attrs, _| Ok([Some(attrs.count("h")), Some(attrs.count("w"))]))
         },
         bind,
+        form,
         ..OpDef::BASE
     },
 ];
@@ -106,7 +108,7 @@ fn interpolation(attrs: &Attrs) -> Result<Interpolation, OpError> {
     })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn resize(attrs: &Attrs, signature: &Signature<'_>) -> Result<Resize, OpError> {
     let [old, new] = [&signature.inputs[0].shape, &signature.outputs[0].shape];
     let axis = old.len() - 3;
     let resize = Resize {
@@ -116,6 +118,17 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         interpolation: interpolation(attrs)?,
     };
     crate::vision::check_pixels(resize.from, &signature.outputs[0])?;
+    Ok(resize)
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let resize = resize(attrs, signature)?;
+    let form = if resize.from == resize.to { KernelForm::Copy } else { KernelForm::ResizeImages(resize) };
+    for_numeric(signature.inputs[0].dtype, form)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let resize = resize(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         resize.run::<T>(call.par, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())

@@ -16,6 +16,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.set_output(0, DType::F32),
     bind,
+    form: |_, signature| {
+        let [pixels, channels] = sizes(signature);
+        for_all(signature.inputs[0].dtype, KernelForm::ImagePlanes { pixels, channels })
+    },
     ..OpDef::BASE
 }];
 
@@ -26,10 +30,15 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(dims))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Pixels of an image, and numbers of a pixel.
+fn sizes(signature: &Signature<'_>) -> [usize; 2] {
     let shape = &signature.inputs[0].shape;
     let axis = shape.len() - 3;
-    let sizes = [shape[axis] * shape[axis + 1], shape[axis + 2]];
+    [shape[axis] * shape[axis + 1], shape[axis + 2]]
+}
+
+fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let sizes = sizes(signature);
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         to_planes::<T>(call.par, sizes, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
         Ok(())

@@ -3,6 +3,7 @@
 use super::boxes::{FORMATS, format};
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::Element;
 use mxrt_kernels::vision::nms::BoxNms;
 
 /// Rows of the table.
@@ -39,11 +40,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     outputs: Outputs::Named(|_| &["output0"]),
     infer_shape: nms_shapes,
     bind: bind_nms,
-    form: |attrs, signature| {
-        let nms = suppression(attrs, signature)?;
-        let form = if nms.limit == Some(0) { KernelForm::Copy } else { KernelForm::Suppress(nms) };
-        for_floats(signature.inputs[0].dtype, form)
-    },
+    form,
     rewrites: &Rewrites {
         row_wise: |_, signature, divided| divided == [true] && signature.inputs[0].shape.len() > 2,
         ..Rewrites::NONE
@@ -108,6 +105,18 @@ fn suppression(attrs: &Attrs, signature: &Signature<'_>) -> Result<BoxNms, OpErr
         across_classes: attrs.bool("force_suppress"),
         from: format(attrs, "in_format"),
         to: format(attrs, "out_format"),
+    })
+}
+
+/// The form. Its numbers are those of the element type, with which elements are compared.
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let nms = suppression(attrs, signature)?;
+    if nms.limit == Some(0) {
+        return for_floats(signature.inputs[0].dtype, KernelForm::Copy);
+    }
+    dispatch!(signature.inputs[0].dtype, float, T => {
+        let [valid, background] = [nms.valid, nms.background].map(|v| T::from_f64(v).to_f64());
+        Ok(Some(KernelForm::Suppress(BoxNms { valid, background, ..nms })))
     })
 }
 

@@ -26,6 +26,9 @@ pub static OPS: &[OpDef] = &[
         infer_shape: iou_shapes,
         infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
         bind: bind_iou,
+        form: |attrs, signature| {
+            for_floats(signature.inputs[0].dtype, KernelForm::BoxOverlaps(format(attrs, "format")))
+        },
         ..OpDef::BASE
     },
     OpDef {
@@ -39,6 +42,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: encode_shapes,
         infer_dtype: |dtypes| dtypes.uniform(&["samples", "matches", "anchors", "refs", "means", "stds"]),
         bind: bind_encode,
+        form: |_, signature| for_floats(signature.inputs[0].dtype, KernelForm::EncodeBoxes),
         ..OpDef::BASE
     },
     OpDef {
@@ -57,6 +61,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: decode_shapes,
         infer_dtype: |dtypes| dtypes.uniform(&["data", "anchors"]),
         bind: bind_decode,
+        form: |attrs, signature| for_floats(signature.inputs[0].dtype, KernelForm::DecodeBoxes(decoding(attrs))),
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -74,6 +79,10 @@ pub static OPS: &[OpDef] = &[
         outputs: Outputs::Count(|_| 2),
         infer_shape: matching_shapes,
         bind: bind_matching,
+        form: |attrs, signature| {
+            let (how, size) = matching(attrs, signature)?;
+            for_floats(signature.inputs[0].dtype, KernelForm::Match { how, size })
+        },
         rewrites: &Rewrites {
             row_wise: |_, signature, divided| divided == [true] && signature.inputs[0].shape.len() > 2,
             ..Rewrites::NONE
@@ -157,12 +166,16 @@ fn decode_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([batch, n, Some(4)]))
 }
 
-fn bind_decode(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let decoding = BoxDecoding {
+fn decoding(attrs: &Attrs) -> BoxDecoding {
+    BoxDecoding {
         format: format(attrs, "format"),
         scale: ["std0", "std1", "std2", "std3"].map(|name| attrs.float(name)),
         clip: Some(attrs.float("clip")).filter(|clip| *clip > 0.0),
-    };
+    }
+}
+
+fn bind_decode(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let decoding = decoding(attrs);
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, anchors) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         decode_boxes(call.par, decoding, x, anchors, elements_mut(&mut call.outputs[0])?);
@@ -181,17 +194,23 @@ fn matching_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(1, of_columns)
 }
 
-fn bind_matching(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Order and end of the matches, and the extents of a matrix of scores.
+fn matching(attrs: &Attrs, signature: &Signature<'_>) -> Result<(Matching, [usize; 2]), OpError> {
     let [.., rows, columns] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
     if u32::try_from(checked_product(&[rows, columns])?).is_err() {
         return Err(shape_error(format!("{rows} x {columns} scores are more than can be sorted")));
     }
     let matching =
         Matching { ascending: attrs.bool("is_ascend"), threshold: attrs.float("threshold"), limit: attrs.int("topk") };
+    Ok((matching, [rows, columns]))
+}
+
+fn bind_matching(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (matching, size) = matching(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([scores], [of_rows, of_columns]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let scores = elements::<T>(scores)?;
-        match_greedily(call.par, matching, scores, [rows, columns], elements_mut(of_rows)?, elements_mut(of_columns)?);
+        match_greedily(call.par, matching, scores, size, elements_mut(of_rows)?, elements_mut(of_columns)?);
         Ok(())
     })))
 }

@@ -33,6 +33,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["data1", "data2"]),
     bind,
+    form: |attrs, signature| {
+        for_floats(signature.inputs[0].dtype, KernelForm::Correlation(correlation(attrs, signature)?))
+    },
     rewrites: &Rewrites { row_wise: |_, _, divided| divided == [true, true], ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -75,9 +78,12 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([batch, Some(shifts), rows, columns]))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn correlation(attrs: &Attrs, signature: &Signature<'_>) -> Result<Correlation, OpError> {
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
-    let correlation = Correlation {
+    if data[1] == 0 && out.size() > 0 {
+        return Err(shape_error(format!("data1 has shape {data}, but there must be a channel at least")));
+    }
+    Ok(Correlation {
         image: [data[1], data[2], data[3]],
         kernel: attrs.count("kernel_size"),
         pad: attrs.count("pad_size"),
@@ -87,10 +93,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         shift: attrs.count("stride2"),
         patches: [out[2], out[3]],
         multiply: attrs.bool("is_multiply"),
-    };
-    if data[1] == 0 && out.size() > 0 {
-        return Err(shape_error(format!("data1 has shape {data}, but there must be a channel at least")));
-    }
+    })
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
+    let correlation = correlation(attrs, signature)?;
     let multiply_adds = out.size().saturating_mul(data[1]).saturating_mul(correlation.kernel.saturating_pow(2)) as u64;
     let numbers = checked_product(&[2, data.size()])?;
     dispatch!(signature.inputs[0].dtype, float, T => {

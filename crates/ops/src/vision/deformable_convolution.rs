@@ -56,6 +56,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_shape(shapes, false),
         infer_dtype: |dtypes| dtypes.uniform(&["data", "offset", "weight", "bias"]),
         bind: |attrs, signature| bind(attrs, signature, false),
+        form: |attrs, signature| form(attrs, signature, false),
         rewrites: &Rewrites {
             row_wise: |_, _, divided| divided.iter().enumerate().all(|(i, d)| *d == (i < 2)),
             ..Rewrites::NONE
@@ -78,6 +79,7 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_shape(shapes, true),
         infer_dtype: |dtypes| dtypes.uniform(&["data", "offset", "mask", "weight", "bias"]),
         bind: |attrs, signature| bind(attrs, signature, true),
+        form: |attrs, signature| form(attrs, signature, true),
         // Parts of a batch have up to 16 images, which im2col_step must allow.
         rewrites: &Rewrites {
             row_wise: |attrs, _, divided| {
@@ -127,6 +129,27 @@ fn infer_shape(shapes: &mut Shapes<'_>, modulated: bool) -> Result<(), OpError> 
     shapes.set_output(0, PartialShape::from_dims([batch, Some(geometry.filters), rows, columns]))
 }
 
+/// The windows over the images of a signature.
+fn windows(geometry: &ConvGeometry, groups: usize, signature: &Signature<'_>) -> DeformableWindows {
+    let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
+    DeformableWindows {
+        kernel: [geometry.kernel[0], geometry.kernel[1]],
+        stride: [geometry.stride[0], geometry.stride[1]],
+        dilate: [geometry.dilate[0], geometry.dilate[1]],
+        pad: [geometry.pad[0], geometry.pad[1]],
+        image: [data[2], data[3]],
+        windows: [out[2], out[3]],
+        groups,
+    }
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> MaybeForm {
+    let (geometry, groups) = geometry(attrs)?;
+    let windows = windows(&geometry, groups, signature);
+    let form = KernelForm::DeformableConvolution { windows, groups: geometry.groups, modulated };
+    for_floats(signature.inputs[0].dtype, form)
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> Result<Box<dyn Kernel>, OpError> {
     if signature.inputs[0].dtype == DType::F16 {
         let bind: Bind = match modulated {
@@ -137,15 +160,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> Result<Box
     }
     let (geometry, groups) = geometry(attrs)?;
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
-    let windows = DeformableWindows {
-        kernel: [geometry.kernel[0], geometry.kernel[1]],
-        stride: [geometry.stride[0], geometry.stride[1]],
-        dilate: [geometry.dilate[0], geometry.dilate[1]],
-        pad: [geometry.pad[0], geometry.pad[1]],
-        image: [data[2], data[3]],
-        windows: [out[2], out[3]],
-        groups,
-    };
+    let windows = windows(&geometry, groups, signature);
     let channels = data[1];
     let taps = windows.kernel[0] * windows.kernel[1];
     // The columns of one image must be countable; they are the workspace.

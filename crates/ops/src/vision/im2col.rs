@@ -24,6 +24,10 @@ pub static OPS: &[OpDef] = &[
         attrs: &[KERNEL, STRIDE, DILATE, PAD],
         infer_shape: im2col_shapes,
         bind: bind_im2col,
+        form: |attrs, signature| {
+            let windows = Sliding::new(attrs, &signature.inputs[0].shape[2..])?.kernel();
+            for_floats(signature.inputs[0].dtype, KernelForm::Columns(windows))
+        },
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },
@@ -41,6 +45,10 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape: col2im_shapes,
         bind: bind_col2im,
+        form: |attrs, signature| {
+            let windows = Sliding::new(attrs, &signature.outputs[0].shape[2..])?.kernel();
+            for_floats(signature.inputs[0].dtype, KernelForm::ColumnSums(windows))
+        },
         rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
         ..OpDef::BASE
     },

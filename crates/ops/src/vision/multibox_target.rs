@@ -49,6 +49,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype: |dtypes| dtypes.uniform(&["anchor", "label", "cls_pred"]),
     bind,
+    form: |attrs, signature| {
+        for_floats(signature.inputs[0].dtype, KernelForm::MultiBoxTarget(target(attrs, signature)?))
+    },
     ..OpDef::BASE
 }];
 
@@ -78,7 +81,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(2, PartialShape::from_dims([batch, anchors]))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn target(attrs: &Attrs, signature: &Signature<'_>) -> Result<MultiBoxTarget, OpError> {
     let [anchors, label, predictions] = [0, 1, 2].map(|i| &signature.inputs[i].shape);
     let single = |name: &str| attrs.float(name) as f32;
     let target = MultiBoxTarget {
@@ -98,6 +101,11 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
              negative_mining_thresh must be positive",
         ));
     }
+    Ok(target)
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let target = target(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([anchors, labels, predictions], [locations, mask, classes]) = (call.inputs, &mut *call.outputs) else {
             return Err(wrong_arity());

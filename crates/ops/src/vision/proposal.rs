@@ -38,6 +38,7 @@ const PROPOSAL: OpDef = OpDef {
         (0..dtypes.outputs.len()).try_for_each(|i| dtypes.set_output(i, DType::F32))
     },
     bind,
+    form: |attrs, signature| Ok(Some(KernelForm::Proposals(proposals(attrs, signature)?))),
     ..OpDef::BASE
 };
 
@@ -89,14 +90,14 @@ fn infer_shape(shapes: &mut Shapes<'_>, single: bool) -> Result<(), OpError> {
     shapes.set_output(1, PartialShape::from_dims([count, Some(1)]))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn proposals(attrs: &Attrs, signature: &Signature<'_>) -> Result<Proposals, OpError> {
     let shape = &signature.inputs[0].shape;
     let list = |name: &str| attrs.floats(name).iter().map(|v| *v as f32).collect::<Vec<f32>>();
     let size = [shape[2], shape[3]];
     if size.contains(&0) || u32::try_from(checked_product(&[shape[1], size[0], size[1]])?).is_err() {
         return Err(shape_error(format!("cls_prob has shape {shape}: no boxes, or more than can be sorted")));
     }
-    let proposals = Proposals {
+    Ok(Proposals {
         size,
         stride: attrs.count("feature_stride"),
         scales: list("scales"),
@@ -106,7 +107,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         overlap: attrs.float("threshold") as f32,
         least: attrs.int("rpn_min_size") as f32,
         corner_deltas: attrs.bool("iou_loss"),
-    };
+    })
+}
+
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let shape = &signature.inputs[0].shape;
+    let proposals = proposals(attrs, signature)?;
     let scores_len = shape[0] * proposals.after;
     Ok(Box::new(ProposalKernel { proposals, scores_len, boxes: shape.size() / 2 }))
 }
@@ -128,12 +134,8 @@ impl Kernel for ProposalKernel {
         for image in images.chunks_exact(3) {
             let fits = |length: f32, size: usize| (length / stride) as usize <= size;
             if !(fits(image[0], self.proposals.size[0]) && fits(image[1], self.proposals.size[1])) {
-                let [height, width] = self.proposals.size;
-                return Err(value_error(format!(
-                    "im_info says {} x {} pixels, but {height} x {width} pixels of cls_prob with \
-                     feature_stride={stride} cover less",
-                    image[0], image[1]
-                )));
+                let Proposals { size, stride, .. } = self.proposals;
+                return Err(value_error(Proposals::too_large([image[0], image[1]], size, stride)));
             }
         }
         let out_scores = match rest {

@@ -85,6 +85,9 @@ pub static OPS: &[OpDef] = &[
         ],
         infer_shape: position_sensitive_shapes,
         bind: bind_position_sensitive,
+        form: |attrs, signature| {
+            for_floats(signature.inputs[0].dtype, KernelForm::RoiMeans(position_sensitive(attrs, signature)?))
+        },
         ..DATA_AND_ROIS
     },
 ];
@@ -179,9 +182,13 @@ fn position_sensitive_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     region_shapes(shapes, Some(channels), [pooled; 2])
 }
 
-fn bind_position_sensitive(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn position_sensitive(attrs: &Attrs, signature: &Signature<'_>) -> Result<PositionSensitivePool, OpError> {
     let (groups, channels) = groups(attrs);
-    let pool = PositionSensitivePool { regions: regions(signature, attrs.float("spatial_scale"))?, channels, groups };
+    Ok(PositionSensitivePool { regions: regions(signature, attrs.float("spatial_scale"))?, channels, groups })
+}
+
+fn bind_position_sensitive(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let pool = position_sensitive(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, rois) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         pool.run(call.par, x, rois, elements_mut(&mut call.outputs[0])?).map_err(kernel_error)

@@ -38,6 +38,9 @@ pub static OPS: &[OpDef] =
             },
             infer_dtype: |dtypes| dtypes.uniform(&["data", "rois"]),
             bind: bind_rotated,
+            form: |attrs, signature| {
+                for_floats(signature.inputs[0].dtype, KernelForm::RoiTurned(rotated(attrs, signature)?))
+            },
             ..OpDef::BASE
         },
         OpDef {
@@ -69,16 +72,23 @@ pub static OPS: &[OpDef] =
             infer_shape: deformable_shapes,
             infer_dtype: |dtypes| dtypes.uniform(&["data", "rois", "trans"]),
             bind: bind_deformable,
+            form: |attrs, signature| {
+                for_floats(signature.inputs[0].dtype, KernelForm::RoiMoved(deformable(attrs, signature)?))
+            },
             ..OpDef::BASE
         },
     ];
 
-fn bind_rotated(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn rotated(attrs: &Attrs, signature: &Signature<'_>) -> Result<RotatedRoiAlign, OpError> {
     let samples = usize::try_from(attrs.int("sampling_ratio")).ok().filter(|n| *n > 0);
     if samples.is_some_and(|n| n > 4096) {
         return Err(value_error("sampling_ratio must be at most 4096"));
     }
-    let align = RotatedRoiAlign { regions: regions(signature, attrs.float("spatial_scale"))?, samples };
+    Ok(RotatedRoiAlign { regions: regions(signature, attrs.float("spatial_scale"))?, samples })
+}
+
+fn bind_rotated(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let align = rotated(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let (x, rois) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);
         align.run(call.par, x, rois, elements_mut(&mut call.outputs[0])?).map_err(kernel_error)
@@ -119,19 +129,23 @@ fn deformable_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([count, Some(channels), Some(pooled), Some(pooled)]))
 }
 
-fn bind_deformable(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn deformable(attrs: &Attrs, signature: &Signature<'_>) -> Result<DeformableRoiPool, OpError> {
     let samples = attrs.count("sample_per_part");
     if samples > 4096 {
         return Err(value_error("sample_per_part must be at most 4096"));
     }
-    let pool = DeformableRoiPool {
+    Ok(DeformableRoiPool {
         regions: regions(signature, attrs.float("spatial_scale"))?,
         channels: attrs.count("output_dim"),
         groups: attrs.count("group_size"),
         parts: parts(attrs),
         samples,
         deviation: attrs.float("trans_std"),
-    };
+    })
+}
+
+fn bind_deformable(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let pool = deformable(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([data, rois, trans @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let trans = trans.first().map(elements::<T>).transpose()?;
