@@ -115,6 +115,17 @@ pub enum KernelForm {
     },
     /// Elements in another type.
     Cast,
+    /// Elements rounded to decimal places, of two equally near the even one. Negative places are
+    /// before the point.
+    Rounded {
+        /// decimal places
+        places: i32,
+    },
+    /// Elements with numbers in the place of NaN and infinities.
+    Finite {
+        /// numbers in the place of NaN, infinity and -infinity
+        numbers: [f64; 3],
+    },
     /// Numbers in steps: element `i` is `start + i / repeat * step`.
     Range {
         /// value of element 0
@@ -152,6 +163,22 @@ pub enum KernelForm {
         reduction: Reduction,
         /// axes that are reduced
         reduced: Vec<bool>,
+    },
+    /// Whether any element over axes, or every one, is not 0.
+    Truths {
+        /// whether every element has to be
+        every: bool,
+        /// axes that are reduced
+        reduced: Vec<bool>,
+    },
+    /// Variances over axes, or deviations.
+    Variances {
+        /// axes that are reduced
+        reduced: Vec<bool>,
+        /// number that the sum of squares is divided by
+        divisor: f64,
+        /// whether the result is the root
+        root: bool,
     },
     /// Means and variances over axes: outputs 0 and 1.
     Moments {
