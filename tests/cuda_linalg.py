@@ -29,6 +29,13 @@ def definite(*shape: int, dtype: str) -> Array:
     return (x @ x.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
 
 
+def with_eigenvalues(numbers: Array, count: int, order: int) -> Array:
+    """Symmetric matrices with these eigenvalues."""
+    q = np.linalg.qr(values(count, order, order, dtype="float64", low=-1, high=1))[0]
+    made = (q * numbers) @ q.swapaxes(1, 2)
+    return (made + made.swapaxes(1, 2)) / 2
+
+
 def triangular() -> Iterator[Call]:
     for dtype in WIDE:
         yield from triangles(dtype)
@@ -96,6 +103,15 @@ def factors(dtype: str) -> Iterator[Call]:
         yield named("linalg.gelqf", values(2, rows, columns, dtype=dtype))
     yield named("linalg.gelqf", np.array([[3, 0, 0], [1, -2, 0], [-0.0, 0, 5]], dtype))
     yield named("linalg.gelqf", np.zeros((2, 2, 3), dtype))
+    for order in (1, 2, 5, 12) if dtype == "float32" else ORDERS:
+        a = with_eigenvalues(np.arange(order) - 1.5, 2, order)
+        # The lower triangle is read.
+        upper = np.triu_indices(order, 1)
+        a[:, upper[0], upper[1]] = np.nan
+        for scale in (1, 1e-18 if dtype == "float32" else 1e-200):
+            yield named("linalg.syevd", (a * scale).astype(dtype))
+    yield named("linalg.syevd", np.array([[[2, 0, 0], [0, 1, 0], [0, 0, 3]], np.full((3, 3), np.nan)], dtype))
+    yield named("linalg.syevd", with_eigenvalues(np.array([0.5, 2, 7]), 3, 3).reshape(3, 1, 3, 3).astype(dtype))
 
 
 # ---- mx.np ---------------------------------------------------------------------------------------

@@ -57,6 +57,12 @@ pub enum MatrixForm {
         /// rows of a matrix
         order: usize,
     },
+    /// Eigenvectors, as rows, and eigenvalues in ascending order of symmetric matrices, outputs 0 and
+    /// 1. The first of the elements of largest magnitude of a vector is positive.
+    SymmetricEigen {
+        /// rows of a matrix
+        order: usize,
+    },
     /// Factors with orthonormal rows and lower triangular factors, outputs 0 and 1, by reflections.
     Orthonormal {
         /// rows and columns of a matrix; no more rows than columns
