@@ -444,8 +444,8 @@ struct EigenNumbers {
         cosines = beside + p.order, sines = cosines + p.order;
     }
 };
-// The factor that brings a matrix to a size where products neither overflow nor vanish. All warps find
-// the same.
+// The factor that brings a matrix to a size where products neither overflow nor vanish. All warps
+// find the same.
 template <class T> DEVICE double eigen_scale(const T* from, i64 n) {
     int lane = threadIdx.x % 32;
     double most = 0, has_others = 0;

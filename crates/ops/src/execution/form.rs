@@ -149,8 +149,8 @@ pub enum KernelForm {
         /// how far the diagonal is to the right of the main one
         right: i64,
     },
-    /// The matrices in the last two axes of input 0, or the same vector in all rows, with zeros on the
-    /// right of a diagonal.
+    /// The matrices in the last two axes of input 0, or the same vector in all rows, with zeros on
+    /// the right of a diagonal.
     LeftOf {
         /// how far the diagonal is to the right of the main one
         right: i64,

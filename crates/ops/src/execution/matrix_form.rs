@@ -2,7 +2,8 @@
 
 use mxrt_kernels::linalg::TriangularProduct;
 
-/// A triangle of square matrices as a vector: a lower one row by row, an upper one column by column.
+/// A triangle of square matrices as a vector: a lower one row by row, an upper one column by
+/// column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Triangle {
     /// rows of a matrix
@@ -57,8 +58,8 @@ pub enum MatrixForm {
         /// rows of a matrix
         order: usize,
     },
-    /// Eigenvectors, as rows, and eigenvalues in ascending order of symmetric matrices, outputs 0 and
-    /// 1. The first of the elements of largest magnitude of a vector is positive.
+    /// Eigenvectors, as rows, and eigenvalues in ascending order of symmetric matrices, outputs 0
+    /// and 1. The first of the elements of largest magnitude of a vector is positive.
     SymmetricEigen {
         /// rows of a matrix
         order: usize,

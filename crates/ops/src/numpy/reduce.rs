@@ -187,8 +187,8 @@ fn infer_extreme(shapes: &mut Shapes<'_>, function: &str) -> Result<(), OpError>
     infer_shape(shapes)
 }
 
-/// The type that a fold computes in: whole numbers fold without loss in 64 bits, floats in the wider
-/// of the two types.
+/// The type that a fold computes in: whole numbers fold without loss in 64 bits, floats in the
+/// wider of the two types.
 fn fold_type(from: DType, to: DType) -> DType {
     match (from, to) {
         (from, to) if from == to && from != DType::Bool => from,

@@ -26,8 +26,8 @@ mod range;
 mod sums;
 mod workspace;
 
-pub use range::{infinity_error, range_error};
 pub(crate) use range::{Range, calibration, store_range};
+pub use range::{infinity_error, range_error};
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
