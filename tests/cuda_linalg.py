@@ -29,6 +29,13 @@ def definite(*shape: int, dtype: str) -> Array:
     return (x @ x.swapaxes(-1, -2) / shape[-1] + np.eye(shape[-1])).astype(dtype)
 
 
+def with_eigenvalues(numbers: Array, count: int, order: int) -> Array:
+    """Symmetric matrices with these eigenvalues."""
+    q = np.linalg.qr(values(count, order, order, dtype="float64", low=-1, high=1))[0]
+    made = (q * numbers) @ q.swapaxes(1, 2)
+    return (made + made.swapaxes(1, 2)) / 2
+
+
 def triangular() -> Iterator[Call]:
     for dtype in WIDE:
         yield from triangles(dtype)
@@ -96,6 +103,15 @@ def factors(dtype: str) -> Iterator[Call]:
         yield named("linalg.gelqf", values(2, rows, columns, dtype=dtype))
     yield named("linalg.gelqf", np.array([[3, 0, 0], [1, -2, 0], [-0.0, 0, 5]], dtype))
     yield named("linalg.gelqf", np.zeros((2, 2, 3), dtype))
+    for order in (1, 2, 5, 12) if dtype == "float32" else ORDERS:
+        a = with_eigenvalues(np.arange(order) - 1.5, 2, order)
+        # The lower triangle is read.
+        upper = np.triu_indices(order, 1)
+        a[:, upper[0], upper[1]] = np.nan
+        for scale in (1, 1e-18 if dtype == "float32" else 1e-200):
+            yield named("linalg.syevd", (a * scale).astype(dtype))
+    yield named("linalg.syevd", np.array([[[2, 0, 0], [0, 1, 0], [0, 0, 3]], np.full((3, 3), np.nan)], dtype))
+    yield named("linalg.syevd", with_eigenvalues(np.array([0.5, 2, 7]), 3, 3).reshape(3, 1, 3, 3).astype(dtype))
 
 
 # ---- mx.np ---------------------------------------------------------------------------------------
@@ -151,6 +167,13 @@ def arithmetic() -> Iterator[Call]:
         x = values(4, 70, dtype=dtype, low=0.2, high=3)
         yield in_np("powers", lambda x: [x**2, x**1.5, 2**x, mx.np.hypot(x, x), mx.np.arctan2(x, x)], x)
         yield in_np("functions", lambda x: [mx.np.exp(x), mx.np.log1p(x), mx.np.tanh(x), mx.np.square(x)], x)
+    for dtype in ("float32", "float64", "int32"):
+        x = values(300, dtype=dtype, low=-99, high=99)
+        x[:5] = [25, 35, -45, 0, 5]
+        for decimals in (-1, 0, 2):
+            yield in_np("around", lambda x, decimals=decimals: mx.np.around(x, decimals), x)
+    special = np.array([0.5, 1.5, -2.5, 2.25, 1e30, np.nan, np.inf, -0.25], "float32")
+    yield in_np("around", lambda x: [mx.np.around(x), mx.np.around(x, 1)], special)
     yield in_np("halves", lambda x: [x * 0.5, x + 0.5, x / 2], values(70, dtype="int32", low=-9, high=9))
 
 
@@ -174,6 +197,7 @@ def questions() -> Iterator[Call]:
         special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5], dtype)
         for name in ("isnan", "isinf", "isposinf", "isneginf", "isfinite"):
             yield in_np(name, getattr(mx.np, name), special)
+        yield in_np("numbers", lambda x: [mx.np.nan_to_num(x), mx.np.nan_to_num(x, nan=3, posinf=9)], special)
         yield in_np("nothing is near nan", lambda x: [x == x, x != x, x < 1, x > 1], special)
 
 
@@ -187,6 +211,18 @@ def folds() -> Iterator[Call]:
                 yield in_np("most", lambda x, axis=axis: [mx.np.max(x, axis), mx.np.min(x, axis, keepdims=True)], x)
         if dtype != "bool":
             yield in_np("place", lambda x: [mx.np.argmax(x, axis=1), mx.np.argmin(x, axis=0)], x)
+    for dtype, axis in itertools.product(("float32", "float64", "float16", "int32"), (0, (1, 2), None)):
+        x = values(4, 33, 7, dtype=dtype, low=-3, high=9)
+        made = "float32" if dtype == "int32" else dtype
+        for ddof in (0, 1):
+            attrs = {"axis": axis, "dtype": made, "ddof": ddof, "keepdims": True}
+            yield in_np("variance", lambda x, attrs=attrs: [mx.np.var(x, **attrs), mx.np.std(x, **attrs)], x)
+    for dtype, axis in itertools.product(("float32", "float64", "float16", "int32", "bool"), (0, (1, 2))):
+        x = values(4, 33, 7, dtype=dtype, low=-1, high=1)
+        x[0, 0], x[1:, 3] = 0, 1
+        x[:, :, 5] = np.nan if dtype.startswith("float") else 1
+        x[:, 4] = 0
+        yield in_np("truths", lambda x, axis=axis: [mx.np.any(x, axis), mx.np.all(x, axis)], x)
     x = values(3, 300, dtype="float16")
     yield in_np("wider sum", lambda x: [mx.np.sum(x, 1, dtype="float32"), mx.np.mean(x, 0, dtype="float64")], x)
     yield in_np("all", lambda x: mx.np.sum(x).reshape(1), values(5, 70))

@@ -77,7 +77,7 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 37 and set(barriers()) > DAILY
+    assert len(barriers()) == 41 and set(barriers()) > DAILY
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])

@@ -31,7 +31,7 @@ DEVICE i64 least_common_multiple(i64 a, i64 b) {
     u64 left = a < 0 ? 0 - (u64)a : (u64)a, right = b < 0 ? 0 - (u64)b : (u64)b;
     u64 divisor = left, rest = right;
     ROLLED
-    while (rest) {
+    for (; rest;) {
         u64 next = divisor % rest;
         divisor = rest, rest = next;
     }

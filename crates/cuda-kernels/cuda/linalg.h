@@ -422,3 +422,245 @@ KERNEL void __launch_bounds__(256, 2) orthonormal_f32(Orthonormal p) { orthonorm
 ENTRY_WITH_BARRIERS(orthonormal_f32)
 KERNEL void __launch_bounds__(256, 2) orthonormal_f64(Orthonormal p) { orthonormal<double>(p); }
 ENTRY_WITH_BARRIERS(orthonormal_f64)
+
+// Eigenvectors and eigenvalues of symmetric matrices, of which the lower triangle is read, in three
+// kernels: reflections leave a diagonal and the numbers beside it, rotations make the latter vanish
+// and turn the vectors, and the vectors are put in order.
+struct Eigen {
+    void* vectors;
+    void* values;
+    const void* from;
+    void* work;         // reflections: vector `k` in row `k`, from column `k + 1` on
+    void* rows;         // the vectors, before they are in order
+    void* lines;        // what a reflection has still to take from the rows: u q^T + q u^T; products
+    double* numbers;    // of a matrix: its scale, NaN if it has no eigenvalues; see `EigenNumbers`
+    u64* status;        // where a matrix is reported whose steps do not converge
+    i64 matrices, order;
+};
+struct EigenNumbers {
+    double *scale, *diagonal, *beside, *cosines, *sines;
+    SPECIAL EigenNumbers(const Eigen& p, i64 matrix) {
+        scale = p.numbers + matrix * (4 * p.order + 1), diagonal = scale + 1, beside = diagonal + p.order;
+        cosines = beside + p.order, sines = cosines + p.order;
+    }
+};
+// The factor that brings a matrix to a size where products neither overflow nor vanish. All warps
+// find the same.
+template <class T> DEVICE double eigen_scale(const T* from, i64 n) {
+    int lane = threadIdx.x % 32;
+    double most = 0, has_others = 0;
+    ROLLED
+    for (i64 row = 0; row < n; row++)
+        ROLLED
+        for (i64 column = lane; column <= row; column += 32) {
+            double v = m_fabs((double)from[row * n + column]);
+            if (v > most) most = v;
+            if (!(v - v == 0)) has_others = 1;
+        }
+    most = over_lanes(true, most), has_others = over_lanes(false, has_others);
+    if (has_others > 0) return infinity() - infinity();
+    return most > 0 && !(most >= 1e-15 && most < 1e15) ? most : 1;
+}
+// Row[i..n] -= a * x + b * y.
+template <class T> DEVICE void subtract_two(T* row, T a, const T* x, T b, const T* y, i64 i, i64 n) {
+    ROLLED
+    for (i64 c = i / 32 * 32 + threadIdx.x % 32; c < n; c += 32)
+        if (c >= i) row[c] -= a * x[c] + b * y[c];
+}
+template <class T> DEVICE T dot_over_lanes(const T* x, const T* y, i64 i, i64 n) {
+    T product = 0;
+    ROLLED
+    for (i64 c = i / 32 * 32 + threadIdx.x % 32; c < n; c += 32)
+        if (c >= i) product += x[c] * y[c];
+    return over_lanes(false, product);
+}
+// A number of a row in which each lane knows its own columns.
+template <class T> DEVICE T of_lane(const T* row, i64 i) {
+    return over_lanes<T>(false, (int)threadIdx.x % 32 == i % 32 ? row[i] : 0);
+}
+template <class T> DEVICE void tridiagonal(const Eigen& p) {
+    i64 n = p.order;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    ROLLED
+    for (i64 matrix = blockIdx.x; matrix < p.matrices; matrix += gridDim.x) {
+        const T* from = (const T*)p.from + matrix * n * n;
+        T* work = (T*)p.work + matrix * n * n;
+        T* rows = (T*)p.rows + matrix * n * n;
+        T *u = (T*)p.lines + matrix * 3 * n, *q = u + n, *products = q + n;
+        EigenNumbers numbers(p, matrix);
+        double scale = eigen_scale(from, n);
+        if (threadIdx.x == 0) *numbers.scale = scale;
+        if (scale != scale) continue;
+        ROLLED
+        for (i64 r = warp; r < n; r += warps)
+            ROLLED
+            for (i64 c = lane; c < n; c += 32) {
+                T v = c <= r ? from[r * n + c] : from[c * n + r];
+                work[r * n + c] = scale == 1 ? v : (T)((double)v / scale);
+                if (r == 0) u[c] = q[c] = 0;
+            }
+        ROLLED
+        for (i64 k = 0; k < n; k++) {
+            T* row = work + k * n;
+            // Row `k` is what this warp made of it in the step before.
+            if (warp == 0) {
+                subtract_two(row, of_lane(u, k), q, of_lane(q, k), u, k, n);
+                double on = (double)of_lane(row, k), beside = 0;
+                if (k + 2 < n)
+                    beside = reflection(row, k + 1, n);
+                else if (k + 1 < n)
+                    beside = (double)of_lane(row, k + 1);
+                if (k + 2 == n && lane == (k + 1) % 32) row[k + 1] = 0;
+                if (lane == 0) numbers.diagonal[k] = on, numbers.beside[k] = beside;
+            }
+            __syncthreads();
+            ROLLED
+            for (i64 r = k + 1 + warp; r < n; r += warps) {
+                T* other = work + r * n;
+                subtract_two(other, u[r], q, q[r], u, k + 1, n);
+                T product = dot_over_lanes(other, row, k + 1, n);
+                if (lane == 0) products[r] = product;
+            }
+            __syncthreads();
+            if (warp != 0) continue;
+            T half = dot_over_lanes(products, row, k + 1, n) * (T)0.5;
+            ROLLED
+            for (i64 c = (k + 1) / 32 * 32 + lane; c < n; c += 32)
+                if (c > k) u[c] = row[c], q[c] = products[c] - half * row[c];
+        }
+        ROLLED
+        for (i64 r = warp; r < n; r += warps) {
+            T* out = rows + r * n;
+            ROLLED
+            for (i64 c = lane; c < n; c += 32) out[c] = c == r ? 1 : 0;
+            ROLLED
+            for (i64 k = (r < n - 2 ? r : n - 2) - 1; k >= 0; k--) reflect(out, work + k * n, k + 1, n);
+        }
+    }
+}
+KERNEL void __launch_bounds__(256, 2) tridiagonal_f32(Eigen p) { tridiagonal<float>(p); }
+ENTRY_WITH_BARRIERS(tridiagonal_f32)
+KERNEL void __launch_bounds__(256, 2) tridiagonal_f64(Eigen p) { tridiagonal<double>(p); }
+ENTRY_WITH_BARRIERS(tridiagonal_f64)
+
+// One QL step on the rows from `low` to `high`, shifted by an estimate of the eigenvalue at `low`.
+// Returns the number of rotations.
+DEVICE int eigen_step(const EigenNumbers& a, i64 low, i64 high) {
+    double *d = a.diagonal, *e = a.beside, half = (d[low + 1] - d[low]) / (2 * e[low]), root = m_hypot(half, 1.0);
+    if (half < 0 || (half == 0 && 1 / half < 0)) root = -root;
+    double g = d[high] - d[low] + e[low] / (half + root), s = 1, c = 1, shift = 0;
+    int count = 0;
+    ROLLED
+    for (i64 i = high - 1; i >= low; i--, count++) {
+        double f = s * e[i], b = c * e[i], r = m_hypot(f, g);
+        e[i + 1] = r;
+        if (r == 0) {
+            // The matrix falls apart here.
+            d[i + 1] -= shift;
+            e[high] = 0;
+            return count;
+        }
+        s = f / r, c = g / r, g = d[i + 1] - shift;
+        double t = (d[i] - g) * s + 2 * c * b;
+        shift = s * t, d[i + 1] = g + shift, g = c * t - b;
+        a.cosines[count] = c, a.sines[count] = s;
+    }
+    d[low] -= shift, e[low] = g, e[high] = 0;
+    return count;
+}
+template <class T> DEVICE void rotate_vectors(const Eigen& p) {
+    // What the first thread says: the vector that rotations begin at, and their number.
+    DYNAMIC_SHARED(int, said);
+    i64 n = p.order;
+    ROLLED
+    for (i64 matrix = blockIdx.x; matrix < p.matrices; matrix += gridDim.x) {
+        EigenNumbers numbers(p, matrix);
+        T* rows = (T*)p.rows + matrix * n * n;
+        if (*numbers.scale != *numbers.scale) continue;
+        i64 low = 0;
+        int steps = 0;
+        ROLLED
+        for (;;) {
+            if (threadIdx.x == 0) {
+                said[1] = -1;
+                ROLLED
+                for (; low < n; low++, steps = 0) {
+                    i64 high = low;
+                    ROLLED
+                    for (; high < n - 1; high++) {
+                        double size = m_fabs(numbers.diagonal[high]) + m_fabs(numbers.diagonal[high + 1]);
+                        double beside = m_fabs(numbers.beside[high]);
+                        if (beside <= 2.220446049250313e-16 * size || beside < 2.2250738585072014e-308) break;
+                    }
+                    if (high == low) continue;
+                    if (++steps > 80) {
+                        report_least(p.status, 1 + (u64)matrix);
+                        low = n;
+                        break;
+                    }
+                    said[0] = (int)high, said[1] = eigen_step(numbers, low, high);
+                    break;
+                }
+            }
+            __syncthreads();
+            int begin = said[0], count = said[1];
+            if (count < 0) break;
+            // A thread for each element of all vectors.
+            ROLLED
+            for (i64 column = threadIdx.x; column < n; column += blockDim.x) {
+                T* at = rows + begin * n + column;
+                T high = *at;
+                ROLLED
+                for (int i = 0; i < count; i++, at -= n) {
+                    T c = (T)numbers.cosines[i], s = (T)numbers.sines[i], low_one = at[-n];
+                    *at = s * low_one + c * high;
+                    high = c * low_one - s * high;
+                }
+                *at = high;
+            }
+            __syncthreads();
+        }
+    }
+}
+KERNEL void __launch_bounds__(256, 2) rotate_vectors_f32(Eigen p) { rotate_vectors<float>(p); }
+ENTRY_WITH_BARRIERS(rotate_vectors_f32)
+KERNEL void __launch_bounds__(256, 2) rotate_vectors_f64(Eigen p) { rotate_vectors<double>(p); }
+ENTRY_WITH_BARRIERS(rotate_vectors_f64)
+
+// A warp for each vector. The first of the numbers of largest magnitude is positive.
+template <class T> DEVICE void order_vectors(const Eigen& p) {
+    i64 n = p.order, lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    ROLLED
+    for (i64 v = blockIdx.x * warps + threadIdx.x / 32; v < p.matrices * n; v += gridDim.x * warps) {
+        i64 matrix = v / Divisor{n}, vector = v % Divisor{n};
+        EigenNumbers numbers(p, matrix);
+        const T* row = (const T*)p.rows + v * n;
+        double scale = *numbers.scale, value = scale == scale ? numbers.diagonal[vector] : 0, before = 0;
+        T most = -1;
+        i64 at = 0;
+        ROLLED
+        for (i64 c = lane; c < n && scale == scale; c += 32) {
+            double other = numbers.diagonal[c];
+            before += other < value || (other == value && c < vector);
+            T size = m_fabs(row[c]);
+            if (size > most) most = size, at = c;
+        }
+        ROLLED
+        for (int mask = 16; mask; mask /= 2) {
+            T other = shuffle_xor(most, mask);
+            i64 other_at = shuffle_xor(at, mask);
+            if (other > most || (other == most && other_at < at)) most = other, at = other_at;
+        }
+        // Without eigenvalues all is NaN, in any order.
+        i64 place = scale == scale ? (i64)over_lanes(false, before) : vector;
+        bool turned = scale == scale && row[at] < 0;
+        T* to = (T*)p.vectors + (matrix * n + place) * n;
+        ROLLED
+        for (i64 c = lane; c < n; c += 32) to[c] = scale != scale ? (T)scale : turned ? -row[c] : row[c];
+        if (lane == 0) ((T*)p.values)[matrix * n + place] = (T)(value * scale);
+    }
+}
+KERNEL void __launch_bounds__(256, 2) order_vectors_f32(Eigen p) { order_vectors<float>(p); }
+ENTRY_WITH_BARRIERS(order_vectors_f32)
+KERNEL void __launch_bounds__(256, 2) order_vectors_f64(Eigen p) { order_vectors<double>(p); }
+ENTRY_WITH_BARRIERS(order_vectors_f64)

@@ -50,6 +50,58 @@ KERNEL void __launch_bounds__(256, 2) left_of(LeftOf p) {
 }
 ENTRY(left_of)
 
+struct RoundPlaces {
+    void* to;
+    const void* from;
+    i64 n;
+    int places, dtype;
+};
+// A number that has fewer places stays.
+template <class T> DEVICE T rounded(T x, int places, T to_whole) {
+    T scaled = x;
+    ROLLED
+    for (int i = 0; i < places; i++) scaled *= 10;
+    ROLLED
+    for (int i = 0; i > places; i--) scaled /= 10;
+    if (!(scaled - scaled == 0)) return x;
+    if (m_fabs(scaled) < to_whole) {
+        T whole = plus_rounded(plus_rounded(m_fabs(scaled), to_whole), -to_whole);
+        scaled = scaled < 0 ? -whole : whole;
+    }
+    ROLLED
+    for (int i = 0; i < places; i++) scaled /= 10;
+    ROLLED
+    for (int i = 0; i > places; i--) scaled *= 10;
+    return scaled;
+}
+KERNEL void __launch_bounds__(256, 2) round_places(RoundPlaces p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        if (p.dtype == F32)
+            ((float*)p.to)[i] = rounded(((const float*)p.from)[i], p.places, 8388608.0f);
+        else
+            store_converted(p.to, p.dtype, i, rounded(load<double>(p.from, p.dtype, i), p.places, 4503599627370496.0));
+    }
+}
+ENTRY(round_places)
+
+struct FiniteNumbers {
+    void* to;
+    const void* from;
+    i64 n;
+    double numbers[3];
+    int dtype, unused;
+};
+KERNEL void __launch_bounds__(256, 2) finite_numbers(FiniteNumbers p) {
+    ROLLED
+    for (i64 i = first(); i < p.n; i += stride()) {
+        double v = load<double>(p.from, p.dtype, i), end = infinity();
+        v = v != v ? p.numbers[0] : v == end ? p.numbers[1] : v == -end ? p.numbers[2] : v;
+        store<double>(p.to, p.dtype, i, v);
+    }
+}
+ENTRY(finite_numbers)
+
 struct Choose {
     void* to;
     const void* condition;

@@ -3,18 +3,18 @@
 #include "types.h"
 
 #define ROW_THREADS 128
-enum Fold { SUM, MEAN, PROD, NANSUM, NANPROD, MAX, MIN, L1, L2 };
+enum Fold { SUM, MEAN, PROD, NANSUM, NANPROD, MAX, MIN, L1, L2, ANY, EVERY };
 
 template <class T> DEVICE T fold_start(int fold) {
     switch (fold) {
-        case PROD: case NANPROD: return 1;
+        case PROD: case NANPROD: case EVERY: return 1;
         case MAX: return (T)-infinity();
         case MIN: return (T)infinity();
         default: return 0;
     }
 }
 template <> SPECIAL i64 fold_start<i64>(int fold) {
-    return fold == PROD ? 1 : fold == MAX ? (i64)0x8000000000000000ull : fold == MIN ? 0x7fffffffffffffffll : 0;
+    return fold == PROD || fold == EVERY ? 1 : fold == MAX ? (i64)0x8000000000000000ull : fold == MIN ? 0x7fffffffffffffffll : 0;
 }
 template <class T> DEVICE T fold_element(int fold, T v) {
     switch (fold) {
@@ -22,12 +22,14 @@ template <class T> DEVICE T fold_element(int fold, T v) {
         case NANPROD: return v != v ? 1 : v;
         case L1: return v < 0 ? -v : v;
         case L2: return v * v;
+        case ANY: case EVERY: return v != 0;
         default: return v;
     }
 }
 template <class T> DEVICE T fold_join(int fold, T a, T b) {
     switch (fold) {
-        case PROD: case NANPROD: return a * b;
+        case PROD: case NANPROD: case EVERY: return a * b;
+        case ANY: return a != 0 || b != 0;
         case MAX: return a != a || a > b ? a : b;
         case MIN: return a != a || a < b ? a : b;
         default: return a + b;
@@ -139,6 +141,36 @@ KERNEL void __launch_bounds__(ROW_THREADS, 4) moments_f32(Moments p) { moments<f
 ENTRY_WITH_BARRIERS(moments_f32)
 KERNEL void __launch_bounds__(ROW_THREADS, 4) moments_f64(Moments p) { moments<double>(p); }
 ENTRY_WITH_BARRIERS(moments_f64)
+
+struct Variances {
+    Reduce of;
+    double divisor;
+    int root, unused;
+};
+template <class T> DEVICE void variances(const Variances& v) {
+    DYNAMIC_SHARED(T, shared);
+    const Reduce& p = v.of;
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
+        i64 base = place(p.kept, p.kept_steps, r);
+        T sum = 0, squares = 0;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
+            sum += load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i));
+        T mean = over_block(SUM, sum, shared) / (T)p.count;
+        ROLLED
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) {
+            T d = load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)) - mean;
+            squares += d * d;
+        }
+        squares = over_block(SUM, squares, shared) / (T)v.divisor;
+        if (threadIdx.x == 0) store<T>(p.to, p.to_dtype, r, v.root ? (T)sqrt((double)squares) : squares);
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS, 4) variances_f32(Variances p) { variances<float>(p); }
+ENTRY_WITH_BARRIERS(variances_f32)
+KERNEL void __launch_bounds__(ROW_THREADS, 4) variances_f64(Variances p) { variances<double>(p); }
+ENTRY_WITH_BARRIERS(variances_f64)
 
 struct RunningSum {
     void* to;

@@ -44,7 +44,8 @@ fn fixed(ends: [f32; 2]) -> ByteRangeArgument {
     ByteRangeArgument { min: 0, max: 0, status: 0, fixed: ends }
 }
 
-/// The range of an array in the inputs `at` and the one after it; the kernel reports one that is none.
+/// The range of an array in the inputs `at` and the one after it; the kernel reports one that is
+/// none.
 fn given(
     ctx: &DeviceCtx<'_>,
     operands: &DeviceOperands<'_>,

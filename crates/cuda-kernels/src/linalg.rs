@@ -1,8 +1,8 @@
 //! Factorisations of matrices and products with triangular ones: `linalg.h`.
 
 use crate::arguments::{
-    CholeskyArgument, FactorsArgument, KroneckerColumnsArgument, LogSumsArgument, OPERANDS, OrthonormalArgument,
-    SquaredArgument, TrianglesArgument, TriangularArgument,
+    CholeskyArgument, EigenArgument, FactorsArgument, KroneckerColumnsArgument, LogSumsArgument, OPERANDS,
+    OrthonormalArgument, SquaredArgument, TrianglesArgument, TriangularArgument,
 };
 use crate::launch::{Bound, code, each, each_group, known, launch, of_floats, small};
 use mxrt_cuda::Grid;
@@ -27,6 +27,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         MatrixForm::CholeskyInverse { order, lower } => bind_cholesky_inverse(order, lower, signature),
         MatrixForm::Determinants { order, logarithms } => bind_determinants(order, logarithms, signature),
         MatrixForm::Inverses { order } => bind_inverses(order, signature),
+        MatrixForm::SymmetricEigen { order } => bind_eigen(order, signature),
         MatrixForm::Orthonormal { size } => bind_orthonormal(size, signature),
     }
 }
@@ -287,5 +288,42 @@ fn bind_orthonormal([rows, columns]: [usize; 2], signature: &Signature<'_>) -> O
             columns: columns as i64,
         };
         launch(ctx, name, grid, &argument)
+    }))
+}
+
+fn bind_eigen(order: usize, signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first()?;
+    let names = [
+        of_floats(input.dtype, [c"tridiagonal_f32", c"tridiagonal_f64"])?,
+        of_floats(input.dtype, [c"rotate_vectors_f32", c"rotate_vectors_f64"])?,
+        of_floats(input.dtype, [c"order_vectors_f32", c"order_vectors_f64"])?,
+    ];
+    small([order])?;
+    let (matrices, bytes, size) = (batch(order, signature)?, input.bytes(), input.dtype.size());
+    // Numbers of each matrix in double precision: see `EigenNumbers` of the text.
+    let numbers = matrices.checked_mul(4 * order + 1)?.checked_mul(size_of::<f64>())?;
+    let lines = matrices * 3 * order * size;
+    Some(Bound::new(move |ctx, at| {
+        let (Some(grid), Some(ordering)) = (each_group(matrices), each_group((matrices * order).div_ceil(8))) else {
+            return Ok(());
+        };
+        let memory = ctx.scratch(numbers + 2 * bytes + lines)?;
+        let work = memory.offset(numbers);
+        let argument = EigenArgument {
+            vectors: at.outputs[0].0,
+            values: at.outputs[1].0,
+            from: at.inputs[0].0,
+            work: work.0,
+            rows: work.offset(bytes).0,
+            lines: work.offset(2 * bytes).0,
+            numbers: memory.0,
+            status: status(ctx, "has eigenvalues that did not converge")?.0,
+            matrices: matrices as i64,
+            order: order as i64,
+        };
+        let rotating = Grid { shared_bytes: 2 * size_of::<i32>() as u32, ..grid };
+        launch(ctx, names[0], grid, &argument)?;
+        launch(ctx, names[1], rotating, &argument)?;
+        launch(ctx, names[2], ordering, &argument)
     }))
 }

@@ -1,9 +1,12 @@
 //! Numbers that follow from their places, and choices between arrays: `places.h`.
 
-use crate::arguments::{ChooseArgument, DiagonalArgument, LeftOfArgument, SpacedArgument};
+use crate::arguments::{
+    ChooseArgument, DiagonalArgument, FiniteNumbersArgument, LeftOfArgument, RoundPlacesArgument, SpacedArgument,
+};
 use crate::launch::{Bound, axes, code, each, known};
 use mxrt_kernels::strides;
 use mxrt_ops::{KernelForm, Signature};
+use mxrt_tensor::DType;
 
 /// Distances of diagonals are cut to this: no matrix has as many rows.
 const FAR: i64 = 1 << 60;
@@ -43,6 +46,16 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             }))
         }
         KernelForm::Choose { numbers } => bind_choose(numbers, signature),
+        KernelForm::Rounded { places } => (output.dtype != DType::F16).then(|| {
+            Bound::kernel(c"round_places", each(n), move |at| {
+                let (to, from) = (at.outputs[0].0, at.inputs[0].0);
+                RoundPlacesArgument { to, from, n: n as i64, places, dtype }
+            })
+        }),
+        KernelForm::Finite { numbers } => Some(Bound::kernel(c"finite_numbers", each(n), move |at| {
+            let (to, from) = (at.outputs[0].0, at.inputs[0].0);
+            FiniteNumbersArgument { to, from, n: n as i64, numbers, dtype, unused: 0 }
+        })),
         _ => None,
     }
 }

@@ -1,12 +1,13 @@
 //! Folds over axes: `reduce.h`.
 
-use crate::arguments::{ExtremeArgument, MomentsArgument, ReduceArgument, RunningSumArgument};
+use crate::arguments::{ExtremeArgument, MomentsArgument, ReduceArgument, RunningSumArgument, VariancesArgument};
 use crate::launch::{Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, known, of_floats, reads};
 use mxrt_cuda::Grid;
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::strides::contiguous;
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::DType;
+use std::ffi::CStr;
 
 impl ReduceArgument {
     /// Sets the addresses of input 0 and output 0.
@@ -24,6 +25,8 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             KernelForm::Reduce { reduction, reduced } => bind_reduce(*reduction, reduced, *dtype, signature),
             _ => None,
         },
+        KernelForm::Truths { every, reduced } => bind_truths(*every, reduced, signature),
+        KernelForm::Variances { reduced, divisor, root } => bind_variances(reduced, *divisor, *root, signature),
         KernelForm::Moments { reduced } => bind_moments(reduced, signature),
         KernelForm::RunningSum { split } => bind_running_sum(*split, signature),
         KernelForm::Extreme { largest, split } => bind_extreme(*largest, *split, signature),
@@ -53,11 +56,7 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], within: DType, signature:
         return None;
     }
     let argument = over_axes(fold, reduced, signature)?;
-    let name = match whole {
-        Computes::Single => c"reduce_f32",
-        Computes::Double => c"reduce_f64",
-        Computes::Whole => c"reduce_i64",
-    };
+    let name = reduce_name(whole);
     Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
 }
 
@@ -87,6 +86,37 @@ fn over_axes(fold: i32, reduced: &[bool], signature: &Signature<'_>) -> Option<R
         kept_steps,
         gone_steps,
     })
+}
+
+fn reduce_name(computed: Computes) -> &'static CStr {
+    match computed {
+        Computes::Single => c"reduce_f32",
+        Computes::Double => c"reduce_f64",
+        Computes::Whole => c"reduce_i64",
+    }
+}
+
+fn bind_truths(every: bool, reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let name = reduce_name(computes(input.dtype)?);
+    let argument = over_axes(if every { 10 } else { 9 }, reduced, signature)?;
+    Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
+}
+
+fn bind_variances(reduced: &[bool], divisor: f64, root: bool, signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let name = match [input.dtype, signature.outputs.first()?.dtype].map(computes) {
+        [Some(Computes::Single), Some(Computes::Single)] => c"variances_f32",
+        [Some(_), Some(Computes::Single | Computes::Double)] => c"variances_f64",
+        _ => return None,
+    };
+    let of = over_axes(0, reduced, signature)?;
+    Some(Bound::kernel(name, each_row(of.results as usize), move |at| VariancesArgument {
+        of: of.with_addresses(at),
+        divisor,
+        root: i32::from(root),
+        unused: 0,
+    }))
 }
 
 fn bind_moments(reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {

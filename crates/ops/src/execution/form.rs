@@ -129,6 +129,17 @@ pub enum KernelForm {
     CastEach,
     /// Whole numbers, one after the other.
     Numbers(Vec<i64>),
+    /// Elements rounded to decimal places, of two equally near the even one. Negative places are
+    /// before the point.
+    Rounded {
+        /// decimal places
+        places: i32,
+    },
+    /// Elements with numbers in the place of NaN and infinities.
+    Finite {
+        /// numbers in the place of NaN, infinity and -infinity
+        numbers: [f64; 3],
+    },
     /// Numbers in steps: element `i` is `start + i / repeat * step`.
     Range {
         /// value of element 0
@@ -152,8 +163,8 @@ pub enum KernelForm {
         /// how far the diagonal is to the right of the main one
         right: i64,
     },
-    /// The matrices in the last two axes of input 0, or the same vector in all rows, with zeros on the
-    /// right of a diagonal.
+    /// The matrices in the last two axes of input 0, or the same vector in all rows, with zeros on
+    /// the right of a diagonal.
     LeftOf {
         /// how far the diagonal is to the right of the main one
         right: i64,
@@ -166,6 +177,22 @@ pub enum KernelForm {
         reduction: Reduction,
         /// axes that are reduced
         reduced: Vec<bool>,
+    },
+    /// Whether any element over axes, or every one, is not 0.
+    Truths {
+        /// whether every element has to be
+        every: bool,
+        /// axes that are reduced
+        reduced: Vec<bool>,
+    },
+    /// Variances over axes, or deviations.
+    Variances {
+        /// axes that are reduced
+        reduced: Vec<bool>,
+        /// number that the sum of squares is divided by
+        divisor: f64,
+        /// whether the result is the root
+        root: bool,
     },
     /// Means and variances over axes: outputs 0 and 1.
     Moments {

@@ -67,8 +67,8 @@ pub enum Int8Form {
         /// whether the last axis has the channels
         channels_last: bool,
     },
-    /// Sums of products of data and weights, `[filter, channel of a group, kernel]`, in 32 bits. Inputs
-    /// are these, perhaps a bias, and their ranges.
+    /// Sums of products of data and weights, `[filter, channel of a group, kernel]`, in 32 bits.
+    /// Inputs are these, perhaps a bias, and their ranges.
     Layer {
         /// whether it is a dense layer, whose bias is brought to the steps of the sums
         dense: bool,

@@ -2,7 +2,8 @@
 
 use mxrt_kernels::linalg::TriangularProduct;
 
-/// A triangle of square matrices as a vector: a lower one row by row, an upper one column by column.
+/// A triangle of square matrices as a vector: a lower one row by row, an upper one column by
+/// column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Triangle {
     /// rows of a matrix
@@ -54,6 +55,12 @@ pub enum MatrixForm {
     },
     /// Inverses. A singular matrix is an error.
     Inverses {
+        /// rows of a matrix
+        order: usize,
+    },
+    /// Eigenvectors, as rows, and eigenvalues in ascending order of symmetric matrices, outputs 0
+    /// and 1. The first of the elements of largest magnitude of a vector is positive.
+    SymmetricEigen {
         /// rows of a matrix
         order: usize,
     },

@@ -99,6 +99,7 @@ pub static OPS: &[OpDef] = &[
                     .map_err(matrix_error)
             })))
         },
+        form: |_, signature| form(MatrixForm::SymmetricEigen { order: order(signature) }, signature),
         ..OpDef::BASE
     },
 ];

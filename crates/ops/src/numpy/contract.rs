@@ -150,8 +150,8 @@ fn joined(labels: &[(usize, Steps)]) -> Vec<(usize, Steps)> {
 }
 
 /// The form of a product of two operands; none for others, and where the labels of sums cannot be
-/// joined to one axis, and those of the batch to two. Rows or columns of several axes have a batch of
-/// all but the last one.
+/// joined to one axis, and those of the batch to two. Rows or columns of several axes have a batch
+/// of all but the last one.
 pub(super) fn product_form(operands: &[Operand], out: &[Label]) -> Result<Option<KernelForm>, OpError> {
     let [a, b] = operands else { return Ok(None) };
     let extents = extents_of(operands)?;

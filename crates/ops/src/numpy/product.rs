@@ -87,7 +87,8 @@ fn infer_shape(shapes: &mut Shapes<'_>, plan: Plan) -> Result<(), OpError> {
     shapes.set_output(0, out.iter().map(extent).collect::<Shape>())
 }
 
-/// The form of products of two operands of floats, if their axes can be joined to those of matrices.
+/// The form of products of two operands of floats, if their axes can be joined to those of
+/// matrices.
 fn form(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
     let (operands, out) = plan(attrs, &shapes)?;

@@ -111,12 +111,14 @@ pub static OPS: &[OpDef] = &[
         aliases: &["_np_sometrue"],
         doc: "Whether any element over axes is not 0.",
         bind: |attrs, signature| bind_question(Reduction::Max, attrs, signature),
+        form: |attrs, signature| question_form(false, attrs, signature),
         ..QUESTION
     },
     OpDef {
         name: "_np_all",
         doc: "Whether all elements over axes are not 0.",
         bind: |attrs, signature| bind_question(Reduction::Min, attrs, signature),
+        form: |attrs, signature| question_form(true, attrs, signature),
         ..QUESTION
     },
     OpDef {
@@ -185,8 +187,8 @@ fn infer_extreme(shapes: &mut Shapes<'_>, function: &str) -> Result<(), OpError>
     infer_shape(shapes)
 }
 
-/// The type that a fold computes in: whole numbers fold without loss in 64 bits, floats in the wider
-/// of the two types.
+/// The type that a fold computes in: whole numbers fold without loss in 64 bits, floats in the
+/// wider of the two types.
 fn fold_type(from: DType, to: DType) -> DType {
     match (from, to) {
         (from, to) if from == to && from != DType::Bool => from,
@@ -265,6 +267,15 @@ fn wrapped(number: i64, dtype: DType) -> i64 {
         DType::I32 => i64::from(number as i32),
         _ => number,
     }
+}
+
+fn question_form(every: bool, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let shape = &signature.inputs[0].shape;
+    let reduced = reduced_axes(attrs, shape.len())?.to_vec();
+    if shape.size() == 0 {
+        return fill_form(f64::from(every), signature);
+    }
+    for_all(signature.inputs[0].dtype, KernelForm::Truths { every, reduced })
 }
 
 fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {

@@ -94,8 +94,8 @@ fn squares(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signat
     is_square && from.is_float() && from == to
 }
 
-/// The type that operators of these types compute in; `None` for arithmetic whose result is like the
-/// array.
+/// The type that operators of these types compute in; `None` for arithmetic whose result is like
+/// the array.
 fn within(types: ScalarTypes, attrs: &Attrs, from: DType, to: DType) -> Option<DType> {
     match types {
         ScalarTypes::Like => None,

@@ -33,17 +33,31 @@ pub static OPS: &[OpDef] = &[
         name: "_npi_var",
         doc: "The variance over axes.",
         bind: |attrs, signature| bind_moment(false, attrs, signature),
+        form: |attrs, signature| moment_form(false, attrs, signature),
         ..MOMENT
     },
     OpDef {
         name: "_npi_std",
         doc: "The standard deviation over axes.",
         bind: |attrs, signature| bind_moment(true, attrs, signature),
+        form: |attrs, signature| moment_form(true, attrs, signature),
         ..MOMENT
     },
     AVERAGE,
     PERCENTILE,
 ];
+
+/// The form of a moment in floating point; none for whole numbers, and for those of nothing.
+fn moment_form(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let (data, out) = (&signature.inputs[0], &signature.outputs[0]);
+    let reduced = reduced_axes(attrs, data.shape.len())?.to_vec();
+    let count = counted(&data.shape, &reduced);
+    if !out.dtype.is_float() || count == 0 {
+        return Ok(None);
+    }
+    let divisor = count as f64 - attrs.int("ddof") as f64;
+    for_numeric(data.dtype, KernelForm::Variances { reduced, divisor, root })
+}
 
 fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();

@@ -145,7 +145,7 @@ const AROUND: OpDef = OpDef {
             check_numeric(signature.inputs[0].dtype)?;
             return bind_copy(attrs, signature);
         }
-        let places = decimals.clamp(-400, 400) as i32;
+        let places = places(decimals);
         let whole = !signature.inputs[0].dtype.is_float();
         dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
             let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
@@ -155,8 +155,18 @@ const AROUND: OpDef = OpDef {
             Ok(())
         })))
     },
+    form: |attrs, signature| {
+        let (dtype, decimals) = (signature.inputs[0].dtype, attrs.int("decimals"));
+        let stays = !dtype.is_float() && decimals >= 0;
+        for_numeric(dtype, if stays { KernelForm::Copy } else { KernelForm::Rounded { places: places(decimals) } })
+    },
     ..OpDef::BASE
 };
+
+/// Decimal places within the range of all numbers.
+fn places(decimals: i64) -> i32 {
+    decimals.clamp(-400, 400) as i32
+}
 
 /// A number rounded to decimal places by steps of a factor of 10. One that has fewer places is
 /// unchanged.
@@ -196,6 +206,17 @@ const NAN_TO_NUM: OpDef = OpDef {
             }
             Ok(())
         })))
+    },
+    form: |attrs, signature| {
+        let dtype = signature.inputs[0].dtype;
+        if !dtype.is_float() {
+            return for_all(dtype, KernelForm::Copy);
+        }
+        let (nan, top, bottom) = (attrs.float("nan"), attrs.opt_float("posinf"), attrs.opt_float("neginf"));
+        dispatch!(dtype, float, T => {
+            let (top, bottom) = (top.map_or(T::HIGHEST, T::from_f64), bottom.map_or(T::LOWEST, T::from_f64));
+            Ok(Some(KernelForm::Finite { numbers: [T::from_f64(nan), top, bottom].map(|number| number.to_f64()) }))
+        })
     },
     ..OpDef::BASE
 };
