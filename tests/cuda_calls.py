@@ -149,7 +149,6 @@ def scatter() -> Iterator[Call]:
         yield named("_internal._scatter_set_nd", old, values(4, 5, dtype=dtype), places, shape=(7, 3, 5))
     yield named("scatter_nd", values(1000), values(1, 1000, dtype="int32", low=0, high=600), shape=(700,))
     yield named("scatter_nd", values(0, 5), np.zeros((1, 0), "int32"), shape=(7, 5))
-    yield named("scatter_nd", values(2), np.array([[0, 9]], "int32"), shape=(7,))
     for dtype in ("int32", "int64", "float32"):
         numbers = values(3, 40, dtype=dtype, low=0, high=6)
         yield named("ravel_multi_index", numbers, shape=(7, 8, 9))
