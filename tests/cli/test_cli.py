@@ -53,10 +53,13 @@ def test_info_answers_a_bad_variable_with_a_line(mx) -> None:
 
 
 def test_info_marks_variables_that_nothing_reads(mx) -> None:
-    result = mxrt("info", env={"MXRT_CORE": "2", "MXRT_CORES": "1"})
+    read = {"MXRT_CORES": "1", "MXRT_SERVE_PORT": "8001", "MXRT_SERVE_CONFIG": "a.toml", "MXNET_HOME": "here"}
+    result = mxrt("info", env={"MXRT_CORE": "2", "MXRT_SERVE_HOTS": "a", **read})
     assert result.returncode == 0, result.stderr
     assert re.search(r"^MXRT_CORE +2 +\(mxrt reads no such variable\)$", result.stdout, re.M)
-    assert re.search(r"^MXRT_CORES +1$", result.stdout, re.M)
+    assert re.search(r"^MXRT_SERVE_HOTS +a +\(mxrt reads no such variable\)$", result.stdout, re.M)
+    for name, value in read.items():
+        assert re.search(rf"^{name} +{value}$", result.stdout, re.M), name
 
 
 def test_info_lists_every_setting(mx) -> None:
