@@ -91,8 +91,8 @@ PAGES = (
         "MXNetTypeError",
         "Element types do not fit, or an argument is of the wrong type. It is a TypeError.",
         "net(mx.nd.zeros((1, 64), dtype='float64'))\ninput 'data': got float64, wanted float32",
-        "Parameters are float32 (or float16), and the input is of another type: numbers of numpy are float64 unless "
-        "another type is given.",
+        "Parameters are float32 (or float16), and the input is an array of another type. An array of numpy becomes "
+        "float32 by itself.",
         ("x.astype('float32') converts.", "net.cast('float16') changes the parameters."),
     ),
     Page(
@@ -115,7 +115,8 @@ PAGES = (
         "not_implemented",
         "MXNetNotImplementedError",
         "The feature or operator is not in mxrt. It is a NotImplementedError.",
-        "mx.sym.load('model-symbol.json')\nOperator _contrib_quantize_v2 is not registered",
+        "mx.sym.load('model-symbol.json')\n"
+        "cannot load the symbol: Operator my_operator is not registered (node 'out', 1 node uses it)",
         "The model uses an operator that mxrt does not have. The message names each one with a node that uses it.",
         (
             "mxrt inspect MODEL lists all operators, and which are supported.",
@@ -219,7 +220,7 @@ PAGES = (
     ),
     Page(
         "request",
-        "HTTP 400 to 415",
+        "HTTP 400 to 431",
         "mxrt serve was asked for what it does not have, or in a way that it does not understand.",
         "curl localhost:8000/v2/models/digit/infer -d '{}'\n"
         '{"code":"MX-REQUEST","error":"there is no model \'digit\'..."}',
@@ -232,7 +233,7 @@ PAGES = (
     ),
     Page(
         "busy",
-        "HTTP 429 and 503",
+        "HTTP 409, 429 and 503",
         "mxrt serve has no room for the request now: its queue is full, the model is being loaded, or it ends.",
         "the queue of 'digits' is full: ...",
         "More requests arrive than the machine can answer, or the server is at its start or end.",
