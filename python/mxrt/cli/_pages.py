@@ -91,8 +91,8 @@ PAGES = (
         "MXNetTypeError",
         "Element types do not fit, or an argument is of the wrong type. It is a TypeError.",
         "net(mx.nd.zeros((1, 64), dtype='float64'))\ninput 'data': got float64, wanted float32",
-        "Parameters are float32 (or float16), and the input is an array of another type. An array of numpy becomes "
-        "float32 by itself.",
+        "Parameters are float32 (or float16), and the input is an array of mxrt of another type. An array of "
+        "numpy is converted by itself.",
         ("x.astype('float32') converts.", "net.cast('float16') changes the parameters."),
     ),
     Page(
