@@ -101,12 +101,12 @@ def _page_of_commands() -> str:
     """docs/commands.md: the commands and what their parsers declare."""
     page = (
         "# Commands\n\nWritten by tests/cli/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
-        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same, and `mxrt serve --help-all`\n"
-        "all options of that command. Each command takes `--debug`, which shows where in the code an error\n"
-        "was raised. Results are printed to the standard output, everything else to the standard error. The\n"
-        "exit status is 0 if all is well, 1 if the model or the data are wrong, 2 if the command line is,\n"
-        "130 after Ctrl-C, and 141 if what reads the output ends first. Without a terminal, or with\n"
-        "`NO_COLOR`, there are no colours.\n"
+        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same, and `mxrt serve\n"
+        "--help-all` all options of that command. Each command takes `--debug`, which shows where in the code\n"
+        "an error was raised. Results are printed to the standard output, everything else to the standard\n"
+        "error. The exit status is 0 if all is well, 1 if the model or the data are wrong, 2 if the command\n"
+        "line is, 130 after Ctrl-C, and 141 if what reads the output ends first. Without a terminal, or\n"
+        "with `NO_COLOR`, there are no colours.\n"
     )
     for command in COMMANDS:
         parser = argparse.ArgumentParser(add_help=False)
