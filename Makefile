@@ -476,7 +476,7 @@ sdist: $(STAMPS)/build-tools | check-tools ## release: build a wheel from the so
 # What seldom finds anything and takes long. .ci/run leaves it out; run it before a release and
 # after changes of kernels or engine.
 .PHONY: long-checks
-long-checks: ## long checks: all of these that .ci/run leaves out, in full (5.5 hours on two cores)
+long-checks: ## long checks: most of these, in full (5.5 hours on two cores)
 	$(MAKE) asan-kernels
 	$(MAKE) asan-c
 	$(MAKE) tsan-c

@@ -75,7 +75,7 @@ def images(dtype: str) -> Iterator[Call]:
         graph = mx.sym.relu(mx.sym.Convolution(x, w, b, kernel=(1, 1), num_filter=72) + r)
         given = [values(1, channels, size, size, dtype=dtype), values(1, 72, size, size, dtype=dtype)]
         yield f"residual {size} {dtype}", with_weights(graph, weights), given
-    # A residual behind parts.
+    # A residual after parts.
     weights = {"w": values(16, 64, 3, 3, dtype=dtype, low=-0.3, high=0.3), "b": values(16, dtype=dtype)}
     graph = mx.sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=16) + r
     given = [values(1, 64, 8, 8, dtype=dtype, low=-1, high=1), values(1, 16, 8, 8, dtype=dtype)]

@@ -270,7 +270,7 @@ def control_flow(mx, block: bool = False):
         else:
             outputs = symbol.bind(mx.cpu(), args).forward()
         if "limit" in given:
-            # MXNet does not write the rows behind the last step.
+            # MXNet does not write the rows after the last step.
             rows = min(given["limit"], 5)
             outputs = [mx.nd.array(outputs[0].asnumpy()[:rows]) if rows else mx.nd.zeros(1), *outputs[1:]]
         found[name] = plain(list(outputs))

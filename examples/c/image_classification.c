@@ -31,7 +31,7 @@ static void *xmalloc(size_t bytes) {
   return memory;
 }
 
-/* The content of the file PREFIX SUFFIX, with a zero byte behind it. */
+/* The content of the file PREFIX SUFFIX, with a zero byte after it. */
 static char *read_file(const char *prefix, const char *suffix, size_t *size) {
   char *path = xmalloc(strlen(prefix) + strlen(suffix) + 1);
   strcat(strcpy(path, prefix), suffix);

@@ -478,7 +478,7 @@ def data_dir_default() -> str:
 
 def data_dir() -> str:
     """The folder for models and data sets: ``$MXNET_HOME``, or ``~/.mxnet``."""
-    return os.environ.get("MXNET_HOME", data_dir_default())
+    return os.environ.get("MXNET_HOME") or data_dir_default()
 
 
 def check_call(ret: int) -> None:

@@ -185,7 +185,8 @@ class Executor:
 
         With ``is_train=True`` Dropout drops elements, and BatchNorm takes the statistics of the
         batch; moving averages stay unchanged. Loops and branches compute as in training
-        under ``autograd.train_mode()``, whatever `is_train` says, as in MXNet.
+        under ``autograd.train_mode()``, whatever `is_train` says, as in MXNet. A graph that
+        ``group2ctx`` divides among devices refuses training: TrainingNotSupportedError.
         """
         op, names = self._in_training(is_train) if is_train or mode.training else (self._op, self._names)
         given = {name: self._given(name, value) for name, value in kwargs.items()}

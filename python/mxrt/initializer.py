@@ -96,7 +96,7 @@ class Initializer:
 
     def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None) -> Initializer:
         """Whether every array that is filled is logged, with what `print_func` says of it: by
-        default its size.
+        default the root of its mean square.
         """
         self._verbose = verbose
         self._print_func = print_func or _size
@@ -339,8 +339,8 @@ class Orthogonal(Initializer):
 
 @register
 class Xavier(Initializer):
-    """Random values whose variance is `magnitude` over the number of inputs and outputs of a
-    neuron. For parameters of two or more axes; ValueError for vectors.
+    """Random values, the smaller the more inputs and outputs a neuron has. For parameters of two or
+    more axes; ValueError for vectors.
 
     Parameters
     ----------

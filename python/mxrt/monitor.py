@@ -26,8 +26,8 @@ class Monitor:
 
     Between ``tic`` and ``toc`` each result of an operator whose name matches `pattern`, a regular
     expression, goes through `stat_func`, which returns an array or a list of arrays: by default the
-    root of its mean square. With `monitor_all` so do the inputs of operators. `sort` orders the
-    statistics by name.
+    root of its mean square. With `monitor_all` so do the inputs of operators. At ``toc`` so do all
+    arguments and auxiliary states whose names match. `sort` orders the statistics by name.
     """
 
     def __init__(

@@ -153,7 +153,7 @@ def test_an_error_of_one_caller_ends_the_run_and_is_raised(mx) -> None:
 def test_rounds_count_between_two_good_probes(mx, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benches" / "peers"))
     lanes = importlib.import_module("lanes")
-    # The best tenth begins at 100; each round has a probe before it and one behind.
+    # The best tenth begins at 100; each round has a probe before it and one after it.
     assert lanes.between_good_ones([100, 99, 80, 100, 97, 95, 94]) == [0, 3, 4]
     assert lanes.between_good_ones([50, 50]) == [0], "a machine that is slow all the time is what there is"
     assert lanes.between_good_ones([50]) == []

@@ -53,10 +53,13 @@ def test_info_answers_a_bad_variable_with_a_line(mx) -> None:
 
 
 def test_info_marks_variables_that_nothing_reads(mx) -> None:
-    result = mxrt("info", env={"MXRT_CORE": "2", "MXRT_CORES": "1"})
+    read = {"MXRT_CORES": "1", "MXRT_SERVE_PORT": "8001", "MXRT_SERVE_CONFIG": "a.toml", "MXNET_HOME": "here"}
+    result = mxrt("info", env={"MXRT_CORE": "2", "MXRT_SERVE_HOTS": "a", **read})
     assert result.returncode == 0, result.stderr
     assert re.search(r"^MXRT_CORE +2 +\(mxrt reads no such variable\)$", result.stdout, re.M)
-    assert re.search(r"^MXRT_CORES +1$", result.stdout, re.M)
+    assert re.search(r"^MXRT_SERVE_HOTS +a +\(mxrt reads no such variable\)$", result.stdout, re.M)
+    for name, value in read.items():
+        assert re.search(rf"^{name} +{value}$", result.stdout, re.M), name
 
 
 def test_info_lists_every_setting(mx) -> None:
@@ -98,11 +101,12 @@ def _page_of_commands() -> str:
     """docs/commands.md: the commands and what their parsers declare."""
     page = (
         "# Commands\n\nWritten by tests/cli/test_cli.py from the table of commands and their parsers; do not edit.\n\n"
-        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same. Each command takes `--debug`,\n"
-        "which shows where in the code an error was raised. Results are printed to the standard output,\n"
-        "everything else to the standard error. The exit status is 0 if all is well, 1 if the model or the\n"
-        "data are wrong, 2 if the command line is, and 130 after Ctrl-C. Without a terminal, or with\n"
-        "`NO_COLOR`, there are no colours.\n"
+        "`mxrt COMMAND --help` and `python -m mxrt COMMAND --help` print the same, and `mxrt serve\n"
+        "--help-all` all options of that command. Each command takes `--debug`, which shows where in the code\n"
+        "an error was raised. Results are printed to the standard output, everything else to the standard\n"
+        "error. The exit status is 0 if all is well, 1 if the model or the data are wrong, 2 if the command\n"
+        "line is, 130 after Ctrl-C, and 141 if what reads the output ends first. Without a terminal, or\n"
+        "with `NO_COLOR`, there are no colours.\n"
     )
     for command in COMMANDS:
         parser = argparse.ArgumentParser(add_help=False)

@@ -233,9 +233,11 @@ def test_the_page_of_errors_is_up_to_date(mx) -> None:
 
     wanted = (
         "# Errors\n\nWritten by tests/cli/test_cli_plan.py from the pages of `mxrt explain`; do not edit.\n\n"
-        "Each text of an error ends with a code, in Python, in Rust and in C. An error has it as `code`, and\n"
-        "its text without the code as `message`. Answers of `mxrt serve` have `error` and `code`, calls over\n"
-        "gRPC the trailer `mxrt-code`. `mxrt explain CODE` prints the page of a code.\n"
+        "The text of each error of mxrt's classes ends with a code, in Python, in Rust and in C. An error has\n"
+        "it as `code`, and its text without the code as `message`. Wrong arguments for which MXNet's Python\n"
+        "package raises a built-in error often raise that error here too, without a code. Answers of\n"
+        "`mxrt serve` have `error` and `code`, calls over gRPC the trailer `mxrt-code`. `mxrt explain CODE`\n"
+        "prints the page of a code.\n"
     )
     for page in PAGES:
         wanted += f"\n## {page.code}\n\n{wrapped(f'`{page.name}`: {page.summary}')}\n\n"

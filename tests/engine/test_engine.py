@@ -395,7 +395,7 @@ def test_the_trace_has_a_bar_for_each_layer_below_each_request(mx, profiler, tmp
     assert len(requests) == 3
     _, layers = bars_below(events, requests[0])
     assert [(e["name"], e["args"]["operator"]) for e in layers][:1] == [("first", "softmax")]
-    # A dense layer and the activation behind it are one step.
+    # A dense layer and the activation after it are one step.
     assert {e["name"] for e in layers} <= {"first", "dense", "last"} and len(layers) >= 2
     steps = [step["node"] for step in net.plan_report(images[:4])["steps"]]
     _, layers = bars_below(events, requests[1])

@@ -172,5 +172,5 @@ def test_locks_of_python_are_renewed_in_a_child() -> None:
         for path in package.rglob("*.py")
         if made.search(path.read_text()) and not any(path.is_relative_to(program) for program in programs)
     }
-    # The locks of _imports.py are made anew in a child by itself.
+    # The locks of _imports.py are made again in a child by itself.
     assert found == {"_locks.py", "_imports.py"}

@@ -329,7 +329,7 @@ def test_a_model_that_made_room_comes_back_with_its_next_request(mx, root) -> No
     *answers, state = result.stdout.splitlines()
     assert len(answers) == 5 and all(line.count("model_name") == 1 for line in answers), answers
     assert state == "READY"
-    # Eight requests at a time load it once.
+    # Eight concurrent requests load it once.
     assert result.stderr.count("version 1 loaded") <= 3 + 5, result.stderr
 
 

@@ -9,8 +9,11 @@
 //! | --- | --- |
 //! | `api.rs` | the driver's functions by name, with results as numbers |
 //! | `context.rs` | a call with the device's context, and the caller's put back |
+//! | `driver.rs` | the GPUs of the machine |
 //! | `device.rs` | streams, events, memory, copies |
-//! | `completion.rs` | the thread that waits for events |
+//! | `peers.rs` | GPUs that reach each other's memory |
+//! | `graph.rs` | CUDA graphs, built node by node |
+//! | `completion.rs`, `thread.rs` | the thread that waits for events, and its calls |
 //! | `errors.rs` | what the driver's numbers mean |
 //! | `fork.rs` | whether this process is a child of the one that opened the driver |
 //! | `module.rs` | kernels from images |

@@ -88,7 +88,7 @@ fn a_brief_access_is_one_that_nothing_stands_in_the_way_of() {
         let reader = engine.read_guard(&var).unwrap();
         assert_eq!((write(), soon(read)), (None, 2));
         drop(reader);
-        // What is pushed meanwhile runs behind it.
+        // What is pushed meanwhile runs after it.
         let ran_before = soon(|| {
             engine.write_briefly(&var, || {
                 engine.push(OpSpec::new("behind", &[(&var, Access::Read)]), adds(&ran));

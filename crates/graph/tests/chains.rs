@@ -48,7 +48,7 @@ fn what_repeats_over_images_joins_the_loop_and_keeps_its_bits_for_any_number_of_
         let config = Config { cores: Some(cores), ..Config::default() };
         Engine::start(config).expect("the engine starts")
     });
-    // With something before and behind, so that the loop also overwrites what it reads.
+    // With something before and after, so that the loop also overwrites what it reads.
     let between = apply("softmax", "before", &[("axis", "1")], &[&var("data")]);
     let between = apply("softmax", "behind", &[("axis", "1")], &[&chain(&between)]);
     for shape in [

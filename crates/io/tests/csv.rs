@@ -270,7 +270,7 @@ fn labels_that_run_out_are_an_error() {
 #[test]
 fn rows_far_into_a_file_have_their_order_their_labels_and_their_lines() {
     let directory = Directory::new();
-    // Enough text for many blocks of it; a blank line behind each hundred rows.
+    // Enough text for many blocks of it; a blank line after each hundred rows.
     let row = |i: usize| match i {
         20_500 => "1,x,3\n".to_owned(),
         _ => format!("{i},{i}.5,-{i}e-1\n{}", if i % 100 == 99 { "\n" } else { "" }),

@@ -257,7 +257,7 @@ fn threads() -> usize {
 #[test]
 fn results_of_many_workers_come_in_the_order_of_the_items() {
     let (stage, _) = stage(4, 7, 200, |item| {
-        // Every third item takes longer than those behind it.
+        // Every third item takes longer than those after it.
         std::thread::sleep(Duration::from_micros(if item % 3 == 0 { 700 } else { 50 }));
         Ok(item * 10)
     });

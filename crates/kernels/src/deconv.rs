@@ -312,7 +312,7 @@ vectorized! {
             }
             _ => {
                 for (phase, sums) in phases.chunks_exact(len).enumerate() {
-                    // The first output at or behind the padding that belongs to the phase.
+                    // The first output at or after the padding that belongs to the phase.
                     let first = (phase + stride - pad % stride) % stride;
                     let sums = sums.iter().skip((first + pad) / stride);
                     out.iter_mut().skip(first).step_by(stride).zip(sums).for_each(|(o, &v)| *o += v);

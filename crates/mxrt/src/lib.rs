@@ -40,7 +40,7 @@
 //! # Threads
 //!
 //! [`Model`] is `Send`, `Sync` and cheap to clone, and [`Model::run`] takes `&self`. Any number of
-//! threads call one model, or many, at the same time and with inputs of different shapes. The
+//! threads call one model, or many, concurrently and with inputs of different shapes. The
 //! number of requests that compute concurrently is at most the number of cores, first come, first
 //! served; a lone request is split over idle cores. Results do not depend on the number of threads:
 //! their bits are equal.

@@ -36,7 +36,7 @@ pub trait Operator: Send + Sync + 'static {
         Ok(vec![inputs.first().copied().unwrap_or(DType::F32); self.outputs().len()])
     }
 
-    /// Fills the outputs, whose content is arbitrary before. Called from several threads at a time.
+    /// Fills the outputs, whose content is arbitrary before. Several threads call it concurrently.
     /// It may not wait for arrays. A panic is an error of kind `Panic`.
     fn run(&self, inputs: &[TensorRef<'_>], outputs: &mut [TensorMut<'_>]) -> Result<(), Error>;
 }

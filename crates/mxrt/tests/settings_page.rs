@@ -9,6 +9,17 @@ use std::path::Path;
 
 const WIDTH: usize = 100;
 
+/// The variables that Python code reads, as `python/mxrt/cli/_variables.py` has them.
+const OF_PYTHON: &[&str] = &[
+    "`MXNET_HOME`: Folder in which weights of the model zoo, data sets and embeddings are expected. Value: the \
+     path of a folder. Default: `~/.mxnet`.",
+    "`MXNET_GLUON_REPO`: Address of the published files, for packages such as GluonNLP that ask for it; mxrt \
+     downloads nothing. Value: an address. Default: that of Apache MXNet.",
+    "`MXNET_SUBGRAPH_BACKEND`: Backend of `mx.subgraph` that rewrites the graphs of blocks and of each `CachedOp`; \
+     NONE and MKLDNN change nothing. Value: NONE, MKLDNN or the name of a backend. Default: NONE.",
+    "`MXNET_PROFILER_AUTOSTART`: 1: the profiler runs from the import of mxrt on. Value: 0 or 1. Default: 0.",
+];
+
 /// One entry of a list, wrapped and indented below its first line.
 fn entry(text: &str) -> String {
     let mut lines = vec![String::from("-")];
@@ -30,7 +41,8 @@ fn page() -> String {
          ## Environment variables\n\n\
          mxrt reads them once, when it is first used. A variable that is set to nothing counts as not set. A\n\
          value that is refused is an error that names the variable. `mxrt info` prints what is set and names\n\
-         variables that mxrt does not read; `mxrt info --settings` prints this list.\n",
+         variables that mxrt does not read; `mxrt info --settings` prints this list. The settings of\n\
+         `mxrt serve` are variables `MXRT_SERVE_KEY`, too: [the command](commands.md#mxrt-serve) lists them.\n",
     );
     let mut subjects: Vec<&str> = Vec::new();
     for setting in SETTINGS {
@@ -44,6 +56,10 @@ fn page() -> String {
             let end = format!("Value: {}. Default: {}.", setting.expects, setting.default);
             page += &entry(&format!("`{}`: {} {end}", setting.name, setting.doc));
         }
+    }
+    page += "\n### Python package\n\nPython code reads these when it needs them.\n\n";
+    for line in OF_PYTHON {
+        page += &entry(line);
     }
     page += "\n## Options of a model\n\n\
              `net.hybridize(...)`, `CachedOp(symbol, flags)` and `CachedOpFlags::parse` take them by name.\n\n";

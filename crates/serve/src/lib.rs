@@ -17,9 +17,12 @@
 //! | `model` | one version of a model: loading, types, calls |
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
 //! | `preprocess`, `hooks` | preprocessing of images; functions of users |
-//! | `metrics`, `log` | counters and histograms; log lines |
-//! | `grpc` | the same protocol over gRPC |
-//! | `server`, `shared`, `listen`, `connection`, `body`, `answer` | connections, their limits, shutdown |
+//! | `metrics`, `log`, `traces` | counters and histograms; log lines; spans for OpenTelemetry |
+//! | `grpc`, `status` | the same protocol over gRPC |
+//! | `refusal`, `error` | answers without results; errors of the start |
+//! | `server`, `shared`, `listen`, `connection` | connections, their limits, shutdown |
+//! | `body`, `encoding`, `answer` | bodies of requests and answers, and their compression |
+//! | `heads`, `rest` | memory of the heads of requests, and of the server when it is idle |
 #![deny(unsafe_code)]
 
 mod account;

@@ -67,7 +67,7 @@ fn status_word_of_a_kernel_of_the_devices_own() {
         // what such a kernel says about data that has failed is not an error of the op.
         take(rig, 2, &b, &e);
         assert_eq!(failure(rig.read(&e)).message(), "index 12 is out of range for an axis of 8");
-        // Written anew it is well, and so is the word that the next op gets.
+        // Written again it is well, and so is the word that the next op gets.
         take(rig, 1, &good, &b);
         assert_eq!(rig.read(&b).unwrap(), 103);
         rig.world.may_wait(true);

@@ -309,7 +309,7 @@ fn calls_see_parameters_as_they_are_at_their_place_in_the_order() {
     keys.sort_unstable();
     assert!(keys[0] != keys[1] && keys[1] != keys[2], "another content has another key: {keys:?}");
     assert_eq!(keys[2], keys[3], "the same content has the same key");
-    // A parameter that fails fails the calls behind it, until it is whole again.
+    // A parameter that fails fails the calls after it, until it is whole again.
     let (inputs, outputs) = ([], [&weight]);
     launch(
         engine(),

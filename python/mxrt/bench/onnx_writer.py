@@ -58,7 +58,7 @@ class Writer:
         self.inputs = [name for name in graph.list_inputs() if name in shapes]
         self.nodes: list[tuple[bytes, list[str], str]] = []
         self.constants: dict[str, Array] = {name: params[name] for name in graph.list_inputs() if name in params}
-        # MXNet's operator, attributes and inputs behind each value.
+        # MXNet's operator that makes each value, its attributes and its inputs.
         self.origins: dict[str, tuple[str, Attrs, list[str]]] = {}
 
     def add(self, op: str, inputs: list[str], output: str, **attributes: Any) -> str:

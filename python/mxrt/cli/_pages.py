@@ -91,31 +91,41 @@ PAGES = (
         "MXNetTypeError",
         "Element types do not fit, or an argument is of the wrong type. It is a TypeError.",
         "net(mx.nd.zeros((1, 64), dtype='float64'))\ninput 'data': got float64, wanted float32",
-        "Parameters are float32 (or float16), and the input is of another type: numbers of numpy are float64 unless "
-        "another type is given.",
+        "Parameters are float32 (or float16), and the input is an array of mxrt of another type. Arrays of numpy "
+        "are converted automatically.",
         ("x.astype('float32') converts.", "net.cast('float16') changes the parameters."),
     ),
     Page(
         "index",
         "MXNetIndexError",
         "An index is out of range. It is an IndexError.",
-        "mx.nd.zeros((3, 2))[3]",
+        "mx.nd.take(table, rows, mode='raise').asnumpy()\n"
+        "take: index 7 is out of range for axis 0 with size 3: expected 0 <= index < 3",
         "The index is not smaller than the extent of its axis.",
-        ("Embedding and take: the rows of the table bound the numbers of the input.",),
+        (
+            "Compare the numbers of the input with the rows of the table.",
+            "take with mode='clip' (the default) or 'wrap' accepts every index; Embedding clips.",
+            "x[9] outside of an array is an IndexError of Python, without a code.",
+        ),
     ),
     Page(
         "key",
         "MXNetKeyError",
         "A name is not known. It is a KeyError.",
-        "net.collect_params()['conv0_wieght']",
-        "A name is spelled otherwise; Gluon puts the name of the block in front of names of parameters.",
-        ("mxrt inspect MODEL --params lists the names.",),
+        "reader.read_idx(9)\n'images.idx' has no record with the key 9",
+        "A key or name is not there, or is spelled otherwise.",
+        (
+            "reader.keys lists the keys of an index of records.",
+            "net.collect_params()['conv0_wieght'] is a KeyError of Python, without a code: mxrt inspect MODEL "
+            "--params lists the names of parameters, which begin with the name of their block.",
+        ),
     ),
     Page(
         "not_implemented",
         "MXNetNotImplementedError",
         "The feature or operator is not in mxrt. It is a NotImplementedError.",
-        "mx.sym.load('model-symbol.json')\nOperator _contrib_quantize_v2 is not registered",
+        "mx.sym.load('model-symbol.json')\n"
+        "cannot load the symbol: Operator my_operator is not registered (node 'out', 1 node uses it)",
         "The model uses an operator that mxrt does not have. The message names each one with a node that uses it.",
         (
             "mxrt inspect MODEL lists all operators, and which are supported.",
@@ -139,7 +149,7 @@ PAGES = (
         "The machine, its control group, or the limit of mxrt (MXRT_MEMORY_LIMIT_MB) has no more. Others continue.",
         (
             "A smaller batch: mxrt bench MODEL says what a call takes.",
-            "Fewer calls at the same time: each has its own arrays.",
+            "Fewer concurrent calls: each has its own arrays.",
             "Raise the limit: mx.set_memory_limit(bytes).",
         ),
     ),
@@ -171,7 +181,7 @@ PAGES = (
     Page(
         "operator",
         "MXNetError",
-        "An operator failed. It is a RuntimeError; all errors of mxrt are of this class.",
+        "An operator failed. It is a RuntimeError; the other classes of mxrt.base derive from it.",
         "y = op(x); y.asnumpy()",
         "The failure travels with the data: it is raised where a result that depends on it is read. The attributes "
         "op, node, attrs and shapes say which operator it was.",
@@ -219,7 +229,7 @@ PAGES = (
     ),
     Page(
         "request",
-        "HTTP 400 to 415",
+        "HTTP 400 to 431",
         "mxrt serve was asked for what it does not have, or in a way that it does not understand.",
         "curl localhost:8000/v2/models/digit/infer -d '{}'\n"
         '{"code":"MX-REQUEST","error":"there is no model \'digit\'..."}',
@@ -232,7 +242,7 @@ PAGES = (
     ),
     Page(
         "busy",
-        "HTTP 429 and 503",
+        "HTTP 409, 429 and 503",
         "mxrt serve has no room for the request now: its queue is full, the model is being loaded, or it ends.",
         "the queue of 'digits' is full: ...",
         "More requests arrive than the machine can answer, or the server is at its start or end.",

@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import __version__, _mxrt
 from ..base import MXNetError
+from . import _variables
 from ._errors import BAD, GOOD
 from ._gpus import gpu_rows, kernel_rows, library_rows
 from ._out import megabytes, print_json, style
@@ -198,7 +199,7 @@ def _openmp() -> Iterator[Finding]:
 
 
 def _settings() -> Iterator[Finding]:
-    known = {name for name, *_ in _mxrt.settings()}
+    known = _variables.known()
     unknown = [name for name in sorted(os.environ) if name.startswith("MXRT_") and name not in known]
     for name in unknown:
         yield Finding(

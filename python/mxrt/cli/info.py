@@ -10,6 +10,7 @@ import numpy
 
 from .. import __version__, _mxrt
 from ..base import MXNetError
+from . import _variables
 from ._errors import BAD, GOOD
 from ._gpus import gpu_rows, library_rows
 from ._out import note, print_json
@@ -35,10 +36,10 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 where the environment says something that is refused."""
     if args.settings and args.json:
         keys = ("name", "expects", "default", "help")
-        print_json({"settings": [dict(zip(keys, row, strict=False)) for row in _mxrt.settings()]})
+        print_json({"settings": [dict(zip(keys, row, strict=False)) for row in _variables.rows()]})
         return GOOD
     if args.settings:
-        for name, expects, default, doc, _ in _mxrt.settings():
+        for name, expects, default, doc, _ in _variables.rows():
             print(f"{name}\n    {doc}\n    {expects}; default: {default}")
         return GOOD
     rows = [
@@ -75,7 +76,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _set_variables() -> list[tuple[str, str]]:
     """The variables of mxrt and MXNet that are set; those that nothing here reads are marked."""
-    known = {name for name, *_ in _mxrt.settings()}
+    known = _variables.known()
     names = [name for name in sorted(os.environ) if name in known or name.startswith(("MXNET_", "MXRT_"))]
     return [
         (name + " ", os.environ[name] + ("" if name in known else "  (mxrt reads no such variable)")) for name in names

@@ -75,7 +75,7 @@ class HybridBlock(Block, PlanMethods):
             self._clear_cached_op()
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was compiled is made anew where the copy is used.
+        # What was compiled is made again where the copy is used.
         return {key: None if isinstance(value, CompiledGraph) else value for key, value in list(self.__dict__.items())}
 
     def _clear_cached_op(self) -> None:

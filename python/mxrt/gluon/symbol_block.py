@@ -164,7 +164,8 @@ class SymbolBlock(HybridBlock):
 
         Raises
         ------
-        MXNetDataError (a ValueError) : a file that cannot be read, or is damaged
+        MXNetDataError (a ValueError) : a file that cannot be read, or is damaged; one that is not
+            there is MXNetFileNotFoundError, a kind of it
         MXNetValueError (a ValueError) : parameters that are missing, are not part of the symbol or
             have the wrong shape; the error lists all of them
         MXNetNotImplementedError : operators that mxrt does not have; the error lists all of them

@@ -370,7 +370,7 @@ def CreateDetAugmenter(
     ----------
     resize : length of the shorter edge at the beginning; 0 leaves it
     rand_crop, rand_pad : how probable it is that a part is cut out, and that a border is added
-    rand_mirror : mirror every second image
+    rand_mirror : mirror images with the probability one half
     mean, std : of each channel; True stands for those of ImageNet
     brightness, contrast, saturation, hue, pca_noise, rand_gray : how much each is changed by chance
     inter_method : how pixels are made; see :func:`imresize`, 9 for what fits, 10 for a random one

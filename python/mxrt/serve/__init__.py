@@ -1,7 +1,7 @@
 """Serving models over HTTP and gRPC from a program: ``mxrt.serve.Server``, and ``Batcher``.
 
-The server speaks the Open Inference Protocol, version 2. Its threads are those of the Rust engine;
-no Python runs per request.
+The server speaks the Open Inference Protocol, version 2. Its threads run code in Rust; Python runs
+for the requests of models with hooks alone.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Model:
 
     Parameters
     ----------
-    path : PREFIX or PREFIX-symbol.json, as ``export`` and ``save_checkpoint`` write, or a folder
-        that holds one model
-    settings : settings of the model, by the keys of docs/serving.md, such as ``params``,
+    path : PREFIX, PREFIX-NNNN or PREFIX-symbol.json, as ``export`` and ``save_checkpoint`` write
+        them, a folder that holds one model, or an archive with one
+    settings : settings of the model, by the keys that docs/commands.md lists, such as ``params``,
         ``shapes={"data": [-1, 3, 224, 224]}``, ``dtypes={"data": "uint8"}``, ``version``,
         ``precision``, ``batch`` and ``deadline``
     """
@@ -56,9 +56,9 @@ class Server:
     models : a path, a ``Model``, a mapping of names to such, or a sequence of them, whose names
         are those of their files
     config : file of settings and models, in TOML
-    settings : settings of the server, or of all its models, by the keys of docs/serving.md, such
-        as ``host``, ``port`` (0 takes a free one, None opens none), ``tokens``, ``max_body`` in
-        bytes, and times in seconds
+    settings : settings of the server, or of all its models, by the keys that docs/commands.md
+        lists, such as ``host``, ``port`` (0 takes a free one, None opens none), ``tokens``,
+        ``max_body`` in bytes, and times in seconds
 
     Raises
     ------

@@ -126,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --sagemaker: run code/inference.py of the model (SAGEMAKER_PROGRAM names another file): its "
         "model_fn, and transform_fn or input_fn, predict_fn and output_fn. `import mxnet` in it finds mxrt",
     )
-    parser.add_argument("--print-config", action="store_true", help="print all settings, who said them, and end")
+    parser.add_argument("--print-config", action="store_true", help="print all settings and their sources, and end")
     parser.add_argument(
         "--check",
         action="store_true",

@@ -237,7 +237,8 @@ class Symbol(SymbolOperators, OperatorMethods):
         ``list_arguments()``.
 
         `group2ctx` gives groups of nodes, named by the attribute ``ctx_group``, contexts of their
-        own. All contexts of the CPU compute together; other devices than `ctx` are refused.
+        own. All contexts of the CPU compute together. Other devices divide the graph; nodes of no
+        group run on `ctx`.
         """
         from ..executor import bind
 

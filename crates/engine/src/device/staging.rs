@@ -215,7 +215,7 @@ fn moving(to: *mut u8, from: *mut u8, bytes: usize) -> impl FnOnce() + Send {
     move || {
         let (Address(to), Address(from)) = (to, from);
         // SAFETY: contracts of `copy_in` and `copy_out` for the one side; the other is a chunk that
-        // this piece has to itself between the events before and behind it. They are different
+        // this piece has to itself between the events before and after it. They are different
         // memory.
         unsafe { to.copy_from_nonoverlapping(from, bytes) }
     }
@@ -269,7 +269,7 @@ impl DeviceCtx<'_> {
             Direction::Out => StreamKind::StageOut,
         };
         let stage = self.device.stream_of(stage, 0);
-        // The op's own stream is behind everything already; the other one reads the source.
+        // The op's own stream waits for everything already; the other one reads the source.
         let mut waits = WaitSet::default();
         for (access, _) in self.run.primary_accesses().filter(|(i, _)| self.run.var_of(*i).id == transfer.source.var) {
             let look = |sync: &mut super::SyncObject| sync.before_device_op(Mode::Read, stage.number, &mut waits);

@@ -57,7 +57,7 @@ impl SyncObject {
     /// old value's failure.
     pub fn before_device_op(&self, mode: Mode, stream: u32, waits: &mut WaitSet) -> Option<FailureSource> {
         let elsewhere = |event: &EventRef| event.stream.number != stream;
-        // A reader of this stream came after the writer, so the stream is behind the writer.
+        // A reader of this stream came after the writer, so the stream comes after the writer.
         let ordered = mode == Mode::Read && self.readers.iter().any(|e| !elsewhere(e));
         if let Some(writer) = self.writer.as_ref().filter(|w| elsewhere(&w.event) && !ordered) {
             waits.add(&writer.event);

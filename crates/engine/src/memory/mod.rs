@@ -138,7 +138,7 @@ fn map(bytes: usize, used: usize) -> Option<NonNull<u8>> {
     let align = if bytes >= HUGE_FROM { HUGE_PAGE } else { 1 };
     let wide = bytes.checked_add(align - 1)?;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a fresh private mapping at an address the system chooses; what lies before and behind
+    // SAFETY: a fresh private mapping at an address the system chooses; what lies before and after
     // the aligned part is given back and never used. The advice changes no content.
     unsafe {
         let start = libc::mmap(std::ptr::null_mut(), wide, access, kind, -1, 0);

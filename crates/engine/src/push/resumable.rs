@@ -56,7 +56,7 @@ impl Engine {
     where
         F: FnMut(&RunCtx<'_>) -> Result<PartStatus, OpError> + Send + 'static,
     {
-        // The turns behind the first are ops that no thread waits for: a panic has to reach the
+        // The turns after the first are ops that no thread waits for: a panic has to reach the
         // token.
         let turn = catch_unwind(AssertUnwindSafe(|| {
             loop {

@@ -77,7 +77,7 @@ pub(crate) struct Run {
 }
 
 // SAFETY: a job is written by the driver while no chunk is free, and read by threads that have
-// claimed a chunk of its seat, which synchronises with the word that the driver stored behind it;
+// claimed a chunk of its seat, which synchronises with the word that the driver stored after it;
 // `done_before` and `alone_since` are the driver's alone.
 unsafe impl Sync for Run {}
 // SAFETY: nothing in it belongs to a thread.

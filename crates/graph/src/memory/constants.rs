@@ -203,7 +203,7 @@ impl UsedValues {
     fn of(nodes: &HashMap<usize, ConstNode>, in_order: &[&[Value]]) -> UsedValues {
         let mut used = UsedValues { ends: vec![Vec::new(); in_order.len()], params: BTreeSet::new() };
         let mut seen = HashSet::new();
-        // The first place from behind that needs a node is the last one that does.
+        // The first place from the end that needs a node is the last one that does.
         for (place, values) in in_order.iter().enumerate().rev() {
             let mut open = values.to_vec();
             while let Some(value) = open.pop() {

@@ -68,7 +68,7 @@ impl Joined {
         if copies.len() == join.parts.len() && !self.any_overlap(&join.parts) {
             return;
         }
-        // A joining node has one output; the numbers behind it are free to name the places of its
+        // A joining node has one output; the numbers after it are free to name the places of its
         // inputs.
         let places = copies.into_iter().map(|(k, offset)| {
             let place = Value::Node(join.node, 1 + k);

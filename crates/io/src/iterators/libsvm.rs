@@ -254,7 +254,7 @@ fn parse(line: &[u8], count: usize, to: &mut impl LineValues) -> Result<f32, Str
     };
     let text = text.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default();
     let mut fields = text.split_ascii_whitespace();
-    // A weight behind the label is accepted and not used, as in MXNet.
+    // A weight after the label is accepted and not used, as in MXNet.
     let label = fields.next().unwrap_or_default();
     let label =
         label.split(':').next().and_then(|label| label.parse::<f32>().ok()).ok_or_else(|| {

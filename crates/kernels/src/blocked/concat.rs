@@ -108,7 +108,7 @@ vectorized! {
     fn copy_lanes[](src: &[f32], dst: &mut [f32], from: usize, to: usize, count: usize) {
         let wanted: [bool; BLOCK] = std::array::from_fn(|lane| (to..to + count).contains(&lane));
         // Whole lines that lie as their lanes in the output; the first and the last would begin
-        // before or end behind the input.
+        // before or end after the input.
         let (src_pixels, _) = src.as_chunks::<BLOCK>();
         let (dst_pixels, _) = dst.as_chunks_mut::<BLOCK>();
         let last = dst_pixels.len().saturating_sub(1);

@@ -125,7 +125,7 @@ impl PlainConv {
         let together = if steps.together { n } else { 1 };
         let joined = if params.groups == 1 && depth.dilate == 1 { depth.kernel } else { 1 };
         let planar = joined > 1 && c < PLANAR_CHANNELS;
-        // Blocks of 16 lie one behind another, and so do planes.
+        // Blocks of 16 lie one after another, and so do planes.
         let channels = if joined > 1 && !planar { c.next_multiple_of(BLOCK) } else { c };
         let params = Conv2dParams { in_channels: channels.checked_mul(joined)?, ..params };
         let shape = [together.checked_mul(steps.outs)?, params.in_channels, h, w];

@@ -213,7 +213,7 @@ impl PoolBands {
             _ if band == self.count => self.out,
             _ => {
                 let end = self.start(band - 1) + self.rows;
-                // Windows end one behind the other.
+                // Windows end one after the other.
                 let (mut low, mut high) = (0, self.out);
                 while low < high {
                     let middle = (low + high) / 2;

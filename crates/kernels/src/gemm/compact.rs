@@ -244,7 +244,7 @@ impl<'a> View<'a> {
     pub(super) fn unpack(&self, panel: usize, steps: Range<usize>, out: &mut [f32]) {
         assert!(steps.end <= self.places.k, "steps {steps:?} of {}", self.places.k);
         let out = &mut out[..steps.len() * WIDTH];
-        // SAFETY: `fits` asked for the instructions; the panel has these steps, behind the last of
+        // SAFETY: `fits` asked for the instructions; the panel has these steps, after the last of
         // which there are `BEHIND` elements; `out` has room for their numbers.
         unsafe { unpack_compact(&self.columns(&(panel..panel + 1)), steps.clone(), Dst::new(out)) }
         for (step, column, weight) in self.exceptions_of(panel, &steps) {

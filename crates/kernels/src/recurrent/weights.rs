@@ -139,7 +139,7 @@ impl PackedRecurrent {
         // Packing rounds up to panels, which are no wider than four lines.
         self.layers.parameter_len()?.checked_mul(8 * LINE)?;
         let (directions, of_pass) = (self.layers.directions(), |at| self.parts(at).iter().sum::<usize>());
-        // Layers behind the first are alike.
+        // Layers after the first are alike.
         Some(directions * (of_pass(0) + (self.layers.layers - 1) * of_pass(directions)))
     }
 

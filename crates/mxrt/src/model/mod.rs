@@ -36,7 +36,7 @@ pub struct ValueInfo {
     pub dtype: Option<DType>,
 }
 
-/// A trained model. `run` takes `&self`: one model answers any number of threads at the same time,
+/// A trained model. `run` takes `&self`: one model answers any number of threads concurrently,
 /// with inputs of any shapes. Clones are handles of the same model.
 ///
 /// ```no_run

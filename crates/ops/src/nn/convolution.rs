@@ -169,7 +169,7 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         out[2 + axis] = dims[2 + axis].map(|n| geometry.size(axis, n)).transpose()?;
     }
     shapes.set_output(0, PartialShape::from_dims(out))?;
-    // The batch size may be known from behind only.
+    // The batch size may follow from the result only.
     dims[0] = dims[0].or(shapes.outputs[0].dim(0));
     for axis in 0..spatial {
         dims[2 + axis] = dims[2 + axis].or_else(|| geometry.size_before(axis, shapes.outputs[0].dim(2 + axis)?));

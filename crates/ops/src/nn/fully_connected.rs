@@ -54,7 +54,7 @@ pub(crate) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         out[last] = Some(outputs);
     }
     shapes.set_output(0, PartialShape::from_dims(out))?;
-    // The batch size may be known from behind only.
+    // The batch size may follow from the result only.
     if flatten || last > 0 {
         dims[0] = dims[0].or(shapes.outputs[0].dim(0));
     }

@@ -60,7 +60,7 @@ impl Axis {
     fn window(&self, i: usize) -> (std::ops::Range<usize>, bool) {
         let start = i * self.stride;
         let end = (start + self.kernel).min(self.size + 2 * self.pad);
-        // With strides longer than windows the last one may lie behind the image.
+        // With strides longer than windows the last one may begin after the image.
         let behind = end.saturating_sub(self.pad).min(self.size);
         let inside = (start.max(self.pad) - self.pad).min(behind)..behind;
         let padded = inside.len() < end.saturating_sub(start);

@@ -24,7 +24,7 @@ pub(crate) fn infer_flat(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         return Err(shape_error("data has shape (): at least one axis is needed"));
     };
     shapes.set_output(0, PartialShape::from_dims([*batch, known_product(rest)]))?;
-    // The batch size may be known from behind only.
+    // The batch size may follow from the result only.
     let mut data = data.clone();
     data[0] = data[0].or(shapes.outputs.first().and_then(|s| s.dim(0)));
     shapes.set_input(0, "data", PartialShape::from_dims(data))

@@ -267,7 +267,7 @@ class _Epoch(Iterator[Any]):
             except StopIteration:
                 self._batches = None
             except Exception as error:
-                # Raised behind the batches before it.
+                # Raised after the batches before it.
                 self._batches, self._sampler_error = None, error
             else:
                 self._workers.submit(self._count, positions)

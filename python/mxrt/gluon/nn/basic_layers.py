@@ -166,7 +166,7 @@ class Dropout(HybridBlock):
         self._axes = axes
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Returns the values unchanged."""
+        """Returns the values, of which training sets some to zero."""
         if self._rate > 0:
             return F.Dropout(x, p=self._rate, axes=self._axes, name="fwd", cudnn_off=False)
         return F.identity(x)

@@ -34,7 +34,7 @@ class DropoutCell(HybridRecurrentCell):
         return "dropout"
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
-        """Returns the inputs and states unchanged."""
+        """The inputs, after dropout in training, and the states unchanged."""
         if self._rate > 0:
             inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
@@ -48,7 +48,7 @@ class DropoutCell(HybridRecurrentCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list[Any]]:
-        """Returns the sequence unchanged; see :meth:`RecurrentCell.unroll`."""
+        """The sequence, after dropout in training; see :meth:`RecurrentCell.unroll`."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
         if is_tensor(inputs):
@@ -98,8 +98,8 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Keeps outputs and states of the step before while training, with the given probabilities;
-    else nothing.
+    """Keeps outputs and states of the step before in a graph that computes as in training, with the
+    given probabilities. Called with arrays it returns what the cell inside returns.
     """
 
     def __init__(self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0) -> None:
@@ -128,8 +128,7 @@ class ZoneoutCell(ModifierCell):
         """Output and states of the cell inside."""
         output, after = self.base_cell(inputs, states)
         if F is ndarray:
-            # Nothing is trained, hence nothing kept back, and threads share no output of a step
-            # before.
+            # Nothing is kept back, also in training: threads share no output of a step before.
             return output, after
 
         def mask(rate: float, like: Any) -> Any:

@@ -152,7 +152,7 @@ impl Chunk<'_> {
         for at in block.clone().step_by(COMPACT_STEPS) {
             let (now, soon, values) = (some(at), some(at + COMPACT_STEPS), values.add(at - block.start));
             let steps = CompactSteps { steps: now, soon, values, sums };
-            // SAFETY: `fits` asked for the instructions; the columns have these steps, behind the
+            // SAFETY: `fits` asked for the instructions; the columns have these steps, after the
             // last of which there are `BEHIND` elements; `values` has them for all rows; `sums` as
             // promised.
             unsafe { multiply_compact(&self.columns, &steps, rows) }

@@ -13,12 +13,12 @@ __all__ = ["LSTMPCell", "VariationalDropoutCell", "dynamic_unroll"]
 
 
 class VariationalDropoutCell(ModifierCell):
-    """Dropout around a cell, the same elements in all steps, while training; else it changes
-    nothing.
+    """A cell whose training drops the same elements in all steps. Here it changes nothing,
+    also under ``autograd.train_mode``.
 
     Parameters
     ----------
-    drop_inputs, drop_states, drop_outputs : the part of the elements that training sets to zero
+    drop_inputs, drop_states, drop_outputs : parts of elements; accepted
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class VariationalDropoutCell(ModifierCell):
         return "vardrop"
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
-        """Output and states of the cell inside: nothing is trained, hence nothing dropped."""
+        """Output and states of the cell inside; nothing is dropped."""
         return self.base_cell(inputs, states)
 
     def __repr__(self) -> str:
