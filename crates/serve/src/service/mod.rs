@@ -194,8 +194,11 @@ impl Service {
             None => service.repository.load_evicted(&of),
             Some(_) => Ok(()),
         };
-        self.background.run(JobKind::Change, Some(account), job).await?;
-        self.repository.catalog().find(name, version)
+        match self.background.run(JobKind::Change, Some(account), job).await {
+            Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => Err(refusal),
+            // The catalog says why it does not serve.
+            _ => self.repository.catalog().find(name, version),
+        }
     }
 
     /// Checks that a model serves, and that the server accepts requests.
