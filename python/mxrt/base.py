@@ -418,6 +418,13 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
+def operator_dtype(dtype: Any) -> str:
+    """The name of an element type that is passed to an operator's function. None is float64 there,
+    as in NumPy; functions that make arrays take it for float32.
+    """
+    return "float64" if dtype is None else dtype_name(dtype)
+
+
 def _numpy_name(dtype: Any) -> str:
     found = np.dtype(dtype)
     return "bfloat16" if found == _BFLOAT16 else found.name
