@@ -218,8 +218,9 @@ class NDArrayIter(DataIter):
     """Batches of rows of arrays.
 
     The last batch, when it is short, is filled up from the beginning (``pad``), left out
-    (``discard``), or its rows begin the next epoch (``roll_over``). The axis of samples is that of
-    ``N`` in `layout`.
+    (``discard``), or its rows begin the next epoch (``roll_over``). This is what ``next`` does;
+    after ``iter_next``, ``getdata`` and ``getlabel`` give the short batch unless it is filled up.
+    The axis of samples is that of ``N`` in `layout`.
     """
 
     def __init__(
@@ -238,10 +239,6 @@ class NDArrayIter(DataIter):
             self.batch_size = batch_size = int(batch_size)
         if batch_size < 1:
             raise MXNetValueError(f"NDArrayIter: batch_size must be a positive number, not {batch_size}")
-        if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise MXNetValueError(
-                f"NDArrayIter: last_batch_handle is '{last_batch_handle}'; expected pad, discard or roll_over"
-            )
         self._values = _named(data, data_name)
         self._labels = _named(label, label_name)
         if not self._values:
@@ -255,13 +252,15 @@ class NDArrayIter(DataIter):
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
         self.num_data: int = counts[self._values[0][0]]
+        #: What becomes of a short batch. As in MXNet, any other text leaves it out.
         self.last_batch_handle = last_batch_handle
         self.shuffle = shuffle
         self.idx: np.ndarray[Any, Any] = np.arange(self.num_data)
         # The rows in the order of this epoch: as in MXNet, each one shuffles the order of the last.
         self._order = self.idx.copy()
-        # Rows of the short batch at the end; those that the last epoch left.
-        self._short = self._left_over = self.idx[:0]
+        # Rows of the short batch that `next` met at the end; those that the last epoch left.
+        self._short: np.ndarray[Any, Any] | None = None
+        self._left_over: np.ndarray[Any, Any] | None = None
         #: The first row of the current batch; ``-batch_size`` before the first one.
         self.cursor: int = -batch_size
         self._cache_data: Any = None
@@ -337,29 +336,33 @@ class NDArrayIter(DataIter):
     def hard_reset(self) -> None:
         """Begins again, and forgets rows that an epoch left over."""
         self._start()
+        self._short = self._left_over = None
 
     def reset(self) -> None:
         """Begins again. With ``roll_over``, the rows of a short batch at the end come first, unless
         the end was not reached, or this is a second reset.
         """
-        met_short = self.num_data - self.batch_size < self.cursor < self.num_data
+        at_short = self.num_data - self.batch_size < self.cursor < self.num_data
+        missing = self.num_data - self.cursor
         self._start()
-        if self.last_batch_handle == "roll_over" and met_short:
-            self._left_over = self._short
-            self.cursor -= len(self._left_over)
+        if self.last_batch_handle == "roll_over" and at_short:
+            self._left_over, self._short = self._short, None
+            self.cursor -= missing
 
     def iter_next(self) -> bool:
-        """Goes to the next batch; whether there is one."""
+        """Goes to the next batch, which may be a short one; whether there is one."""
         self.cursor += self.batch_size
-        if self.cursor >= self.num_data:
-            return False
-        if self.last_batch_handle == "pad" or 0 <= self.cursor <= self.num_data - self.batch_size:
-            return True
-        rows = self._rows()
-        if len(rows) == self.batch_size:
-            return True
-        self._short = rows
-        return False
+        return self.cursor < self.num_data
+
+    def next(self) -> DataBatch:
+        """The next whole batch; StopIteration at the end, also at a short batch."""
+        if not self.iter_next():
+            raise StopIteration
+        data, label = self.getdata(), self.getlabel()
+        if data[0].shape[self._axis] != self.batch_size:
+            self._short = self._rows()
+            raise StopIteration
+        return DataBatch(data, label, self.getpad())
 
     def _rows(self) -> np.ndarray[Any, Any]:
         """The rows of the batch at the cursor, which programs may move."""
@@ -367,9 +370,12 @@ class NDArrayIter(DataIter):
             raise MXNetValueError("NDArrayIter: there is no current batch; call next() first")
         if self.cursor >= self.num_data:
             raise AssertionError("DataIter needs reset.")
-        head = self._left_over if self.cursor < 0 else self.idx[:0]
         order = self._order[: self.num_data]
-        rows = np.concatenate([head, order[max(self.cursor, 0) : self.cursor + self.batch_size]])
+        rows = order[max(self.cursor, 0) : self.cursor + self.batch_size]
+        if self.cursor < 0 and self.last_batch_handle == "roll_over":
+            if self._left_over is None:
+                raise AssertionError("next epoch should have cached data")
+            rows = np.concatenate([self._left_over, rows])
         missing = self.batch_size - len(rows)
         if missing > 0 and self.last_batch_handle == "pad":
             return np.concatenate([rows, np.resize(order, missing)])
