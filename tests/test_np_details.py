@@ -5,6 +5,7 @@ from MXNet 1.9.1.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as onp
@@ -202,6 +203,102 @@ def test_symbols_have_the_names_of_the_functions(mx: Any) -> None:
     x = mx.np.array([[-1.0, 2], [3, -4]])
     assert mx.np.abs(x).asnumpy().tolist() == mx.np.fabs(x).asnumpy().tolist() == [[1, 2], [3, 4]]
     assert mx.np.amax(x, axis=1).asnumpy().tolist() == [2, 3] and mx.np.amin(x).item() == -4
+
+
+# What MXNet makes of calls on one symbol: the operators in the order of the graph, by their names.
+# Each function is one operator unless its name differs, as in mxnet/symbol/numpy/_symbol.py.
+GRAPHS: list[tuple[Any, str]] = [
+    (lambda np, x: x[0], "slice0 reshape0"),
+    (lambda np, x: x[1:3], "slice0"),
+    (lambda np, x: x[1:3, 0], "slice0 reshape0"),
+    (lambda np, x: x[1:3, ::2], "slice0 reshape0"),
+    (lambda np, x: -x, "multiply_scalar0"),
+    (lambda np, x: 2 - x, "rsubtract_scalar0"),
+    (lambda np, x: 2 / x, "rtrue_divide_scalar0"),
+    (lambda np, x: x @ x, "matmul0"),
+    (lambda np, x: x.T, "transpose0"),
+    (lambda np, x: x.flatten(), "reshape0"),
+    (lambda np, x: x.astype("int32"), "cast0"),
+    (lambda np, x: np.divide(x, x), "true_divide0"),
+    (lambda np, x: np.remainder(x, x), "mod0"),
+    (lambda np, x: np.invert(x), "bitwise_not0"),
+    (lambda np, x: np.product(x), "product0"),
+    (lambda np, x: np.sometrue(x), "sometrue0"),
+    (lambda np, x: np.ravel(x), "reshape0"),
+    (lambda np, x: np.round(x), "around0"),
+    (lambda np, x: np.fliplr(x), "flip0"),
+    (lambda np, x: np.zeros_like(x), "full_like0"),
+    (lambda np, x: np.empty_like(x), "custom0"),
+    (lambda np, x: np.row_stack((x, x)), "vstack0"),
+    (lambda np, x: np.append(x, x), "concatenate0"),
+    (lambda np, x: np.vsplit(x, 2)[0], "split0"),
+    (lambda np, x: np.array_split(x, 2)[0], "split0"),
+    (lambda np, x: np.hsplit(x, 2)[0], "hsplit0"),
+    (lambda np, x: np.dsplit(x, 2)[0], "dsplit0"),
+    (lambda np, x: np.inner(x, x), "tensordot0"),
+    (lambda np, x: np.outer(x, x), "reshape0 reshape1 tensordot_int_axes0"),
+    (lambda np, x: np.where(x, 1, 2), "where_scalar20"),
+    (lambda np, x: np.where(x, 1, x), "where_lscalar0"),
+    (lambda np, x: np.quantile(x, 0.5), "percentile0"),
+    (lambda np, x: np.insert(x, 1, x), "insert_scalar0"),
+    (lambda np, x: np.take(x, x), "reshape0 take0"),
+    (lambda np, x: np.linalg.norm(x), "norm0"),
+    (lambda np, x: np.linalg.norm(x, "inf", (0, 1)), "abs0 sum0 max0"),
+    (lambda np, x: np.linalg.norm(x, -1, (0, 1)), "abs0 sum0 min0"),
+    (lambda np, x: np.linalg.norm(x, "-inf", 0), "abs0 min0"),
+    (lambda np, x: np.random.lognormal(size=2), "normal0 exp0"),
+    (lambda np, x: np.random.randint(3, size=2), "random_randint0"),
+    (lambda np, x: np.random.power(2.0, size=2), "powerd0"),
+]
+
+
+@pytest.mark.parametrize(("function", "wanted"), GRAPHS, ids=[wanted for _, wanted in GRAPHS])
+def test_nodes_of_graphs_have_the_names_of_mxnet(mx: Any, function: Any, wanted: str) -> None:
+    with mx.name.NameManager():
+        made = function(mx.sym.np, mx.sym.var("data").as_np_ndarray())
+    nodes = json.loads(made.tojson())["nodes"]
+    assert " ".join(node["name"] for node in nodes if node["op"] != "null") == wanted
+
+
+def test_parts_of_a_symbol_are_those_of_an_array(mx: Any) -> None:
+    values = onp.arange(24, dtype="float32").reshape(2, 3, 4)
+    x = mx.sym.var("x").as_np_ndarray()
+    for key in (
+        1,
+        -1,
+        slice(1, None),
+        (0, 1, 2),
+        (slice(None), 2),
+        (1, slice(0, 2)),
+        (slice(None), -1, None),
+        (None, 1),
+    ):
+        block = mx.gluon.SymbolBlock(x[key], x)
+        onp.testing.assert_array_equal(block(mx.np.array(values)).asnumpy(), values[key])
+    with pytest.raises(mx.MXNetError):
+        mx.gluon.SymbolBlock(x[2], x)(mx.np.array(values)).asnumpy()
+
+
+def test_norms_of_matrices_are_those_of_numpy(mx: Any) -> None:
+    values = onp.arange(24, dtype="float32").reshape(2, 3, 4) - 11
+    x = mx.sym.var("x").as_np_ndarray()
+    for order in (1, -1, "inf", "-inf"):
+        for axis in ((0, 1), (1, 0), (2, 0), (-1, -2), (-2, -1), (-3, -1)):
+            for keepdims in (False, True):
+                wanted = onp.linalg.norm(values, float(order), axis, keepdims)
+                found = mx.np.linalg.norm(mx.np.array(values), order, axis, keepdims)
+                onp.testing.assert_array_equal(found.asnumpy(), wanted)
+                block = mx.gluon.SymbolBlock(mx.sym.np.linalg.norm(x, order, axis, keepdims), x)
+                onp.testing.assert_array_equal(block(mx.np.array(values)).asnumpy(), wanted)
+        found = mx.np.linalg.norm(mx.np.array(values), order, (0, -1))
+        onp.testing.assert_array_equal(found.asnumpy(), onp.linalg.norm(values, float(order), (0, -1)))
+
+
+def test_a_symbol_like_another_one_computes(mx: Any) -> None:
+    x = mx.sym.var("x").as_np_ndarray()
+    for dtype, wanted in ((None, "float16"), ("int32", "int32")):
+        made = mx.gluon.SymbolBlock(mx.sym.np.empty_like(x, dtype), x)(mx.np.ones((2, 3), dtype="float16"))
+        assert made.shape == (2, 3) and made.dtype == wanted
 
 
 def test_a_block_that_returns_nothing_is_named(mx: Any) -> None:
