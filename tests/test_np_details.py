@@ -6,6 +6,7 @@ from MXNet 1.9.1.
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 import numpy as onp
@@ -326,3 +327,78 @@ def test_sums_of_metrics_are_those_of_python(mx: Any) -> None:
         metric.update([mx.np.array([0.0])], [mx.np.array([0.1])])
     assert metric.get()[1] == 0.10000000149011612
     assert metric.sum_metric == 3 * float(onp.float32(0.1))
+
+
+def test_arrays_of_np_take_attributes_of_programs(mx: Any) -> None:
+    sparse = mx.nd.array([[0, 1]]).tostype("csr"), mx.nd.array([[0, 1]]).tostype("row_sparse")
+    for one in (mx.np.ones((2,)), *sparse, mx.sym.var("x").as_np_ndarray()):
+        one.note = "of the program"
+        assert one.note == "of the program"
+        del one.note
+        assert not hasattr(one, "note")
+    # They belong to the object, not to the elements.
+    x = mx.np.ones((2,))
+    x.note = 1
+    for other in (x.copy(), x[:], x.as_nd_ndarray().as_np_ndarray(), pickle.loads(pickle.dumps(x))):
+        assert not hasattr(other, "note")
+    x += 1
+    assert x.note == 1 and mx.np.abs(x, out=x).note == 1
+    # As in MXNet, those of the other interface take none.
+    for one in (mx.nd.ones((2,)), mx.sym.var("x")):
+        with pytest.raises(AttributeError, match="note"):
+            one.note = 1
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (lambda mx, x, out: mx.np.negative(x, out=out), [-1, -2]),
+        (lambda mx, x, out: mx.np.add(x, x, out=out), [2, 4]),
+        (lambda mx, x, out: mx.np.subtract(5, x, out=out), [4, 3]),
+        (lambda mx, x, out: mx.np.clip(x, 0, 1.5, out=out), [1, 1.5]),
+        (lambda mx, x, out: mx.np.max(mx.np.stack((x, x + 1)), axis=0, out=out), [2, 3]),
+        (lambda mx, x, out: mx.np.maximum(0, x, out=out), [1, 2]),
+        (lambda mx, x, out: mx.np.full((2,), 3, out=out), [3, 3]),
+    ],
+)
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_result_is_written_to_the_array_in_a_tuple(mx: Any, call: Any, wanted: Any, kind: type) -> None:
+    x, array = mx.np.array([1.0, 2.0]), mx.np.zeros((2,))
+    out = kind([array])
+    assert call(mx, x, out) is out
+    assert array.asnumpy().tolist() == wanted
+
+
+def test_what_cannot_take_the_result_is_refused(mx: Any) -> None:
+    x = mx.np.ones((2,))
+    for wrong in ((x, x), [x, x]):
+        with pytest.raises(mx.MXNetError):
+            mx.np.exp(x, out=wrong)
+    for wrong in ((mx.nd.ones((2,)),), (onp.ones(2),), [None], 1):
+        with pytest.raises(TypeError, match=r"out must be an array of mx\.np"):
+            mx.np.exp(x, out=wrong)
+
+
+def test_the_symbol_of_a_parameter_is_of_the_interface_that_is_on(mx: Any) -> None:
+    parameter = mx.gluon.Parameter("weight", shape=(2, 3))
+    assert type(parameter.var()) is mx.symbol.numpy._Symbol
+    assert (parameter.var() * 2).name.startswith("multiply_scalar")
+    inputs = mx.sym.np.dot(parameter.var(), parameter.var()).list_inputs()
+    assert inputs == ["weight"] and parameter.var().attr("__shape__") == "(2, 3)"
+    constant = mx.gluon.Constant("one", mx.np.ones((2,)))
+    assert type(constant.var()) is mx.symbol.numpy._Symbol
+    mx.npx.reset_np()
+    assert type(parameter.var()) is mx.sym.Symbol
+
+
+def test_a_loss_that_needs_the_size_of_the_batch_is_not_for_symbols(mx: Any) -> None:
+    # MXNet reads the shape of a symbol, and fails in the same way.
+    mx.npx.reset_np()
+    loss = mx.gluon.loss.SDMLLoss()
+    x = mx.nd.array([[1.0, 2], [3, 4]])
+    assert loss(x, x).shape == (2,)
+    loss.hybridize()
+    with pytest.raises(AttributeError, match="'Symbol' object has no attribute 'shape'"):
+        loss(x, x)
+    with pytest.raises(AttributeError, match="'Symbol' object has no attribute 'shape'"):
+        mx.gluon.loss.SDMLLoss()(mx.sym.var("a"), mx.sym.var("b"))

@@ -472,11 +472,12 @@ class Parameter:
             self._dtype = dtype
 
     def var(self) -> Symbol:
-        """A symbol that stands for the parameter."""
+        """A symbol that stands for the parameter: under ``npx.set_np()`` one of ``mx.sym.np``."""
         found = self._var
-        if found is not None:
-            return found
-        # All graphs that are made meanwhile must hold the same symbol.
+        return made_here(self._named_var() if found is None else found)
+
+    def _named_var(self) -> Symbol:
+        # All graphs that are made meanwhile must hold the same variable.
         with _naming:
             if self._var is None:
                 self._var = var(

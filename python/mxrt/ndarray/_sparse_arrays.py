@@ -50,9 +50,10 @@ def warn_of_dense_copies(text: str) -> None:
 
 
 class BaseSparseNDArray(NDArray):
-    """The common base of sparse arrays. They have the operators of dense arrays, and no views."""
+    """The common base of sparse arrays. They have the operators of dense arrays, and no views.
 
-    __slots__ = ()
+    Unlike dense arrays they take attributes of programs, as in MXNet.
+    """
 
     @property
     def stype(self) -> str:
@@ -250,8 +251,6 @@ class CSRNDArray(BaseSparseNDArray):
     ``indices[indptr[i]:indptr[i + 1]]``, which rise. :func:`csr_matrix` and ``tostype`` make one.
     """
 
-    __slots__ = ()
-
     @property
     def indptr(self) -> NDArray:
         """A copy of the positions at which rows begin, and of the number of values (int64)."""
@@ -300,8 +299,6 @@ class RowSparseNDArray(BaseSparseNDArray):
     ``data`` holds the rows, ``indices`` their numbers, which rise. Make one with
     :func:`row_sparse_array` or ``tostype``.
     """
-
-    __slots__ = ()
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):

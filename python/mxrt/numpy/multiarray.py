@@ -30,9 +30,9 @@ class ndarray(NumpyMethods):
 
     It is computed in the background and holds failures like :class:`mxrt.nd.NDArray`, with which it
     can share its elements: ``as_nd_ndarray``. Make one with :func:`mxrt.np.array` and the like.
-    """
 
-    __slots__ = ()
+    Unlike an array of ``mx.nd`` it takes attributes of programs, as in MXNet.
+    """
 
     # ---- NumPy's protocols -----------------------------------------------------------------------
 

@@ -31,9 +31,11 @@ def _method(name: str) -> Any:
 
 
 class _Symbol(Symbol):
-    """A symbol whose operators and methods are those of arrays of ``mx.np``."""
+    """A symbol whose operators and methods are those of arrays of ``mx.np``.
 
-    __slots__ = ()
+    Unlike a symbol of ``mx.sym`` it takes attributes of programs, as in MXNet.
+    """
+
     __array_ufunc__ = None
 
     def as_nd_ndarray(self) -> Symbol:
