@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base import MXNetValueError, as_float32
 from ..ndarray import NDArray, array
-from ..ndarray.ndarray import is_sparse
+from ..ndarray._elements import is_sparse
 from ._csr_rows import CsrRows
 
 

@@ -19,9 +19,10 @@ from ..base import (
     warn,
 )
 from ..context import Context
+from ._elements import is_sparse
 from .creation import empty as _dense_empty
 from .creation import zeros as _dense_zeros
-from .ndarray import NDArray, _device, is_sparse
+from .ndarray import NDArray, _device
 from .ndarray import array as _dense_array
 
 __all__ = [

@@ -14,7 +14,8 @@ from ..base import MXNetTypeError, MXNetValueError, dtype_name, is_number, no_tr
 from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing
-from ..ndarray.ndarray import _empty, numbers
+from ..ndarray._elements import numbers
+from ..ndarray.ndarray import _empty
 from ..ndarray.ndarray import array as _legacy_array
 from . import _keys
 from ._methods import NumpyMethods
