@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from . import _mxrt, _namespaces
-from .base import _Null, no_training_attribute, operator_dtype
+from ._dtypes import operator_dtype
+from .base import _Null, no_training_attribute
 
 __all__ = ["Binding", "Namespace", "WholeModule", "module_functions", "operator_names"]
 

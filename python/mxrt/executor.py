@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _mxrt
+from ._dtypes import dtype_name
 from ._groups import device_of, places
 from ._locks import fork_safe_lock
 from ._mode import mode
 from ._overrulable import overrulable
 from ._training import training_form
 from ._watch import Watch
-from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, no_training
+from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from .._dtypes import dtype_name
 from .._extents import extents
 from .._locks import fork_safe_lock
 from .._np_mode import is_np_array, is_np_shape
 from .._overrulable import overrulable
-from ..base import MXNetError, MXNetValueError, dtype_name, no_training, warn
+from ..base import MXNetError, MXNetValueError, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import InitDesc, Initializer, Uniform, create
 from ..ndarray import NDArray, array, zeros

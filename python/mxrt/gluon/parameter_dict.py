@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .._dtypes import dtype_name
 from .._extents import extents
-from ..base import MXNetError, MXNetValueError, dtype_name
+from ..base import MXNetError, MXNetValueError
 from ..context import Context, contexts_of
 from ..ndarray import NDArray, load_frombuffer
 from ..ndarray import load as load_arrays

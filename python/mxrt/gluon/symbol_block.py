@@ -10,7 +10,8 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_name
+from .._dtypes import dtype_name
+from ..base import MXNetError, MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol._files import text_of

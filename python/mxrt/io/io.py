@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._dtypes import dtype_class
 from .._log import info
 from .._overrulable import overrulable
-from ..base import MXNetValueError, dtype_class, warn
+from ..base import MXNetValueError, warn
 from ..ndarray import NDArray, array  # noqa: F401 (a name of MXNet's module)
 from ._csr_rows import CsrRows
 from ._named_arrays import (  # noqa: F401 (names of MXNet's module)

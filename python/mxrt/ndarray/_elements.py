@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base import MXNetTypeError, warn_of_changed
+from .._dtypes import warn_of_changed
+from ..base import MXNetTypeError
 
 __all__ = ["elements", "is_sparse", "numbers"]
 

@@ -9,15 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from ..base import (
-    MXNetRuntimeWarning,
-    MXNetTypeError,
-    MXNetValueError,
-    NotSupportedForSparseNDArray,
-    dtype_name,
-    is_number,
-    warn,
-)
+from .._dtypes import dtype_name
+from ..base import MXNetRuntimeWarning, MXNetTypeError, MXNetValueError, NotSupportedForSparseNDArray, is_number, warn
 from ..context import Context
 from ._elements import is_sparse
 from .creation import empty as _dense_empty

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._dtypes import dtype_name, operator_dtype
 from .._extents import extents
 from .._np_mode import is_np_shape
-from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number, operator_dtype
+from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
 

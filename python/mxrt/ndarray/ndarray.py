@@ -11,14 +11,13 @@ import numpy as np
 
 from .. import _mxrt
 from .._awaiting import Awaitable
+from .._dtypes import dtype_class, dtype_name
 from .._methods import OperatorMethods
 from ..base import (
     MXNetNotImplementedError,
     MXNetRuntimeWarning,
     MXNetShapeError,
     MXNetValueError,
-    dtype_class,
-    dtype_name,
     is_number,
     no_training,
     warn,

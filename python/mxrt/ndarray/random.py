@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
+from .._dtypes import operator_dtype
 from .._extents import extents
 from .._functions import module_functions as _module_functions
-from ..base import _Null, is_number, operator_dtype
+from ..base import _Null, is_number
 from ..context import Context, current_context
 from ._make import make as _make
 from .ndarray import NDArray

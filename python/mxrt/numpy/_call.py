@@ -13,7 +13,8 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
-from ..base import dtype_name, is_number
+from .._dtypes import dtype_name
+from ..base import is_number
 from ..context import current_context
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _device

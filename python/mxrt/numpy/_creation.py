@@ -7,8 +7,9 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
+from .._dtypes import dtype_name
 from .._np_mode import ShapeScope
-from ..base import dtype_name, is_number
+from ..base import is_number
 from ..context import Context
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _empty

@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 import numpy as onp
 
 from .. import _mxrt
+from .._dtypes import dtype_name
 from .._extents import extents
-from ..base import MXNetTypeError, MXNetValueError, dtype_name, is_number, no_training, warn
+from ..base import MXNetTypeError, MXNetValueError, is_number, no_training, warn
 from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing

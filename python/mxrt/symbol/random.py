@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._dtypes import operator_dtype
 from .._extents import extents
 from .._functions import module_functions as _module_functions
-from ..base import _Null, is_number, operator_dtype
+from ..base import _Null, is_number
 from ._make import make as _make
 from ._operators import apply
 from .symbol import Symbol

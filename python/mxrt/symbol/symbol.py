@@ -10,19 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _mxrt, attribute
+from .._dtypes import dtype_class, dtype_name
 from .._extents import extents
 from .._log import LOGGER
 from .._methods import OperatorMethods
 from .._np_mode import is_np_shape
-from ..base import (
-    MXNetShapeError,
-    MXNetTypeError,
-    NotImplementedForSymbol,
-    dtype_class,
-    dtype_name,
-    no_training,
-    warn,
-)
+from ..base import MXNetShapeError, MXNetTypeError, NotImplementedForSymbol, no_training, warn
 from ..context import Context, current_context
 from ._operators import SymbolOperators, apply
 

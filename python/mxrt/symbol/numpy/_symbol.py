@@ -121,7 +121,7 @@ class _Symbol(Symbol):
 
     def astype(self, dtype: Any, **kwargs: Any) -> Any:
         """The elements in another dtype."""
-        from ...base import dtype_name
+        from ..._dtypes import dtype_name
 
         return apply_np("Cast", [self], {"dtype": dtype_name(dtype)})
 
