@@ -12,13 +12,13 @@ import numpy as np
 
 from .. import _mxrt
 from .. import ndarray as nd
+from .._binding import storage_of_variables
 from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
 from .._mode import mode
 from .._training import training_form
 from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context, contexts_of, cpu
-from ..executor import storage_of_variables
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray

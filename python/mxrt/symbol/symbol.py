@@ -232,7 +232,7 @@ class Symbol(SymbolOperators, OperatorMethods):
         `group2ctx` gives groups of nodes, named by the attribute ``ctx_group``, contexts of their
         own. All contexts of the CPU compute together; other devices than `ctx` are refused.
         """
-        from ..executor import bind
+        from .._binding import bind
 
         return bind(self, ctx, args, aux_states, args_grad, group2ctx)
 
@@ -255,7 +255,7 @@ class Symbol(SymbolOperators, OperatorMethods):
         enough, and others are put there. Then arguments named in `shared_arg_names`, and auxiliary
         states, are those of the executor `shared_exec`, if there is one, as in MXNet.
         """
-        from ..executor import shared_arrays, simple_bind
+        from .._binding import shared_arrays, simple_bind
 
         if shared_buffer is not None and not isinstance(shared_buffer, dict):
             raise ValueError(f"simple_bind: shared_buffer must be a dict of NDArrays, got {type(shared_buffer)}")
