@@ -15,7 +15,9 @@ from ..context import Context, contexts_of
 from ..ndarray import NDArray, load_frombuffer
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
-from .parameter import Constant, Parameter, initialize_all, publishing
+from ._first_values import initialize_all
+from ._publishing import publishing
+from .parameter import Constant, Parameter
 
 __all__ = ["ParameterDict", "ParameterMismatchError"]
 

@@ -15,10 +15,10 @@ from ..base import MXNetError, MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol._files import text_of
-from . import parameter as parameters
 from ._compiled import CompiledGraph
 from ._inputs import arrays_of, in_order, listed, options_and_inputs, wrong_input
 from ._numpy import as_made_here, makes_np
+from ._publishing import generation, publishing
 from ._shapes import wrong_shapes
 from ._structure import Format, flatten, regroup, same_structure
 from .hybrid_block import HybridBlock, Traced, flat_result
@@ -233,7 +233,7 @@ class SymbolBlock(HybridBlock):
 
     def _types(self) -> dict[str, str]:
         """The element types of inputs, where they follow from those of the parameters."""
-        number = parameters.generation()
+        number = generation()
         if self._known_types[0] != number:
             known = {name: one.dtype for name, one in self._params.items() if name in self._order}
             try:
@@ -351,7 +351,7 @@ class SymbolBlock(HybridBlock):
         """Changes the element type of all parameters; those of BatchNorm stay float32 under
         float16, as in MXNet.
         """
-        with parameters.publishing:
+        with publishing:
             super().cast(dtype)
             if dtype_name(dtype) != "float16":
                 return
