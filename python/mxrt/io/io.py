@@ -16,16 +16,14 @@ from .._overrulable import overrulable
 from ..base import MXNetValueError, warn
 from ..ndarray import NDArray, array  # noqa: F401 (a name of MXNet's module)
 from ._csr_rows import CsrRows
+from ._epoch_rows import EpochRows
 from ._named_arrays import (  # noqa: F401 (names of MXNet's module)
     _batch_axis,
     _getdata_by_idx,
     _has_instance,
     _init_data,
     _named,
-    _numbers,
-    _picked,
     _resized,
-    _whole,
 )
 
 
@@ -215,7 +213,7 @@ class ResizeIter(_BatchHolder):
         return True
 
 
-class NDArrayIter(DataIter):
+class NDArrayIter(EpochRows, DataIter):
     """Batches of rows of arrays.
 
     The last batch, when it is short, is filled up from the beginning (``pad``), left out
@@ -294,20 +292,6 @@ class NDArrayIter(DataIter):
     def label(self, value: Any) -> None:
         self._labels = self._in_first_order(value)
 
-    def _ordered(self, arrays: list[tuple[str, Any]]) -> list[tuple[str, NDArray]]:
-        if not self.shuffle:
-            return [(name, _whole(values)) for name, values in arrays]
-        return [(name, _picked(values, self._order, self._axis)) for name, values in arrays]
-
-    def _in_first_order(self, given: Any) -> list[tuple[str, Any]]:
-        arrays = _numbers(given)
-        if self.shuffle:
-            back = np.argsort(self._order)
-            return [
-                (name, values[back] if self._axis == 0 else values.take(back, self._axis)) for name, values in arrays
-            ]
-        return arrays
-
     @overrulable
     def data_list(self) -> list[NDArray]:
         """The arrays of data, and of labels."""
@@ -327,12 +311,6 @@ class NDArrayIter(DataIter):
     def provide_label(self) -> list[DataDesc]:
         """Descriptions of the labels."""
         return self._descriptions(self._labels)
-
-    def _start(self) -> None:
-        if self.shuffle:
-            np.random.shuffle(self.idx)
-            self._order = self._order[self.idx]
-        self.cursor = -self.batch_size
 
     def hard_reset(self) -> None:
         """Begins again, and forgets rows that an epoch left over."""
@@ -364,27 +342,6 @@ class NDArrayIter(DataIter):
             self._short = self._rows()
             raise StopIteration
         return DataBatch(data, label, self.getpad())
-
-    def _rows(self) -> np.ndarray[Any, Any]:
-        """The rows of the batch at the cursor, which programs may move."""
-        if self.cursor <= -self.batch_size:
-            raise MXNetValueError("NDArrayIter: there is no current batch; call next() first")
-        if self.cursor >= self.num_data:
-            raise AssertionError("DataIter needs reset.")
-        order = self._order[: self.num_data]
-        rows = order[max(self.cursor, 0) : self.cursor + self.batch_size]
-        if self.cursor < 0 and self.last_batch_handle == "roll_over":
-            if self._left_over is None:
-                raise AssertionError("next epoch should have cached data")
-            rows = np.concatenate([self._left_over, rows])
-        missing = self.batch_size - len(rows)
-        if missing > 0 and self.last_batch_handle == "pad":
-            return np.concatenate([rows, np.resize(order, missing)])
-        return rows
-
-    def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        rows = self._rows()
-        return [_picked(values, rows, self._axis) for _, values in arrays]
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""
