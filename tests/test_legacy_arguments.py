@@ -196,3 +196,63 @@ def test_a_reader_of_records_is_pickled_at_the_beginning(mx, tmp_path: Path) -> 
     assert reader.read() == b"first"
     assert pickle.loads(pickle.dumps(reader)).read() == b"first"
     assert reader.read() == b"second"
+
+
+def test_an_element_type_of_none_is_that_of_numpy(mx) -> None:
+    # MXNet passes numpy.dtype(None), float64, to operators. Its functions that make arrays in
+    # Python, and those of NumPy's interface, take None for an argument that is left out.
+    x = mx.nd.array([[1, 2], [3, 4]])
+    for call, absent in (
+        (lambda **more: mx.nd.random.uniform(shape=2, **more), np.float32),
+        (lambda **more: mx.nd.random.randn(2, **more), np.float32),
+        (lambda **more: mx.nd.random.normal(x, x, **more), np.float32),
+        (lambda **more: mx.nd.random.multinomial(mx.nd.array([0.5, 0.5]), **more), np.int32),
+        (lambda **more: mx.nd.random_exponential(shape=2, **more), np.float32),
+        (lambda **more: mx.nd.one_hot(x, 5, **more), np.float32),
+        (lambda **more: mx.nd.softmax(x, **more), np.float32),
+        (lambda **more: mx.nd.arange(3, **more), np.float32),
+        (lambda **more: mx.nd.linspace(0, 1, 3, **more), np.float32),
+    ):
+        assert call().dtype is absent
+        assert call(dtype=None).dtype is np.float64
+        assert call(dtype="float64").dtype is np.float64
+        with pytest.raises(TypeError, match="None"):
+            call(dtype="None")
+    for symbol in (mx.sym.random.uniform(shape=2, dtype=None), mx.sym.random_normal(shape=2, dtype=None)):
+        assert symbol.infer_type()[1] == [np.float64]
+    for made in (mx.nd.zeros(2, dtype=None), mx.nd.full(2, 1, dtype=None), mx.nd.eye(2, dtype=None)):
+        assert made.dtype is np.float32
+    assert mx.nd.random.randint(0, 9).dtype is np.int32
+    with pytest.raises(mx.MXNetError, match="dtype"):
+        mx.nd.random.randint(0, 9, dtype=None)
+
+
+def test_an_element_type_of_none_is_none_in_the_interface_of_numpy(mx) -> None:
+    x = mx.np.ones((2, 2))
+    for made, wanted in (
+        (mx.np.random.uniform(size=2, dtype=None), "float32"),
+        (mx.np.random.gamma(1, size=2, dtype=None), "float32"),
+        (mx.np.random.beta(1, 1, size=2, dtype=None), "float32"),
+        (mx.np.random.randint(9, size=2, dtype=None), "int64"),
+        (mx.npx.random.bernoulli(0.5, size=2, dtype=None), "float32"),
+        (mx.npx.softmax(x, dtype=None), "float32"),
+        (mx.npx.one_hot(x, 3, dtype=None), "float32"),
+    ):
+        assert made.dtype == wanted
+    for call in (mx.np.random.uniform, mx.np.random.normal, lambda **more: mx.np.random.randint(9, **more)):
+        with pytest.raises(TypeError, match="None"):
+            call(dtype="None")
+
+
+def test_a_stream_of_random_numbers_belongs_to_a_context(mx) -> None:
+    for context in ("all", "cpu", mx.cpu(0), mx.cpu(3)):
+        mx.random.seed(3, ctx=context)
+        drawn = mx.nd.random.uniform(shape=3).asnumpy().tolist()
+        mx.random.seed(3)
+        assert mx.nd.random.uniform(shape=3).asnumpy().tolist() == drawn
+    for seed in (mx.random.seed, mx.npx.random.seed):
+        for wrong in ("bogus", None, 0):
+            with pytest.raises(KeyError, match=repr(wrong)):
+                seed(3, ctx=wrong)
+    with pytest.raises(ValueError, match="seed_state must be int"):
+        mx.random.seed(1.5)

@@ -5,6 +5,8 @@ from MXNet 1.9.1.
 
 from __future__ import annotations
 
+import json
+import pickle
 from typing import Any
 
 import numpy as onp
@@ -204,6 +206,102 @@ def test_symbols_have_the_names_of_the_functions(mx: Any) -> None:
     assert mx.np.amax(x, axis=1).asnumpy().tolist() == [2, 3] and mx.np.amin(x).item() == -4
 
 
+# What MXNet makes of calls on one symbol: the operators in the order of the graph, by their names.
+# Each function is one operator unless its name differs, as in mxnet/symbol/numpy/_symbol.py.
+GRAPHS: list[tuple[Any, str]] = [
+    (lambda np, x: x[0], "slice0 reshape0"),
+    (lambda np, x: x[1:3], "slice0"),
+    (lambda np, x: x[1:3, 0], "slice0 reshape0"),
+    (lambda np, x: x[1:3, ::2], "slice0 reshape0"),
+    (lambda np, x: -x, "multiply_scalar0"),
+    (lambda np, x: 2 - x, "rsubtract_scalar0"),
+    (lambda np, x: 2 / x, "rtrue_divide_scalar0"),
+    (lambda np, x: x @ x, "matmul0"),
+    (lambda np, x: x.T, "transpose0"),
+    (lambda np, x: x.flatten(), "reshape0"),
+    (lambda np, x: x.astype("int32"), "cast0"),
+    (lambda np, x: np.divide(x, x), "true_divide0"),
+    (lambda np, x: np.remainder(x, x), "mod0"),
+    (lambda np, x: np.invert(x), "bitwise_not0"),
+    (lambda np, x: np.product(x), "product0"),
+    (lambda np, x: np.sometrue(x), "sometrue0"),
+    (lambda np, x: np.ravel(x), "reshape0"),
+    (lambda np, x: np.round(x), "around0"),
+    (lambda np, x: np.fliplr(x), "flip0"),
+    (lambda np, x: np.zeros_like(x), "full_like0"),
+    (lambda np, x: np.empty_like(x), "custom0"),
+    (lambda np, x: np.row_stack((x, x)), "vstack0"),
+    (lambda np, x: np.append(x, x), "concatenate0"),
+    (lambda np, x: np.vsplit(x, 2)[0], "split0"),
+    (lambda np, x: np.array_split(x, 2)[0], "split0"),
+    (lambda np, x: np.hsplit(x, 2)[0], "hsplit0"),
+    (lambda np, x: np.dsplit(x, 2)[0], "dsplit0"),
+    (lambda np, x: np.inner(x, x), "tensordot0"),
+    (lambda np, x: np.outer(x, x), "reshape0 reshape1 tensordot_int_axes0"),
+    (lambda np, x: np.where(x, 1, 2), "where_scalar20"),
+    (lambda np, x: np.where(x, 1, x), "where_lscalar0"),
+    (lambda np, x: np.quantile(x, 0.5), "percentile0"),
+    (lambda np, x: np.insert(x, 1, x), "insert_scalar0"),
+    (lambda np, x: np.take(x, x), "reshape0 take0"),
+    (lambda np, x: np.linalg.norm(x), "norm0"),
+    (lambda np, x: np.linalg.norm(x, "inf", (0, 1)), "abs0 sum0 max0"),
+    (lambda np, x: np.linalg.norm(x, -1, (0, 1)), "abs0 sum0 min0"),
+    (lambda np, x: np.linalg.norm(x, "-inf", 0), "abs0 min0"),
+    (lambda np, x: np.random.lognormal(size=2), "normal0 exp0"),
+    (lambda np, x: np.random.randint(3, size=2), "random_randint0"),
+    (lambda np, x: np.random.power(2.0, size=2), "powerd0"),
+]
+
+
+@pytest.mark.parametrize(("function", "wanted"), GRAPHS, ids=[wanted for _, wanted in GRAPHS])
+def test_nodes_of_graphs_have_the_names_of_mxnet(mx: Any, function: Any, wanted: str) -> None:
+    with mx.name.NameManager():
+        made = function(mx.sym.np, mx.sym.var("data").as_np_ndarray())
+    nodes = json.loads(made.tojson())["nodes"]
+    assert " ".join(node["name"] for node in nodes if node["op"] != "null") == wanted
+
+
+def test_parts_of_a_symbol_are_those_of_an_array(mx: Any) -> None:
+    values = onp.arange(24, dtype="float32").reshape(2, 3, 4)
+    x = mx.sym.var("x").as_np_ndarray()
+    for key in (
+        1,
+        -1,
+        slice(1, None),
+        (0, 1, 2),
+        (slice(None), 2),
+        (1, slice(0, 2)),
+        (slice(None), -1, None),
+        (None, 1),
+    ):
+        block = mx.gluon.SymbolBlock(x[key], x)
+        onp.testing.assert_array_equal(block(mx.np.array(values)).asnumpy(), values[key])
+    with pytest.raises(mx.MXNetError):
+        mx.gluon.SymbolBlock(x[2], x)(mx.np.array(values)).asnumpy()
+
+
+def test_norms_of_matrices_are_those_of_numpy(mx: Any) -> None:
+    values = onp.arange(24, dtype="float32").reshape(2, 3, 4) - 11
+    x = mx.sym.var("x").as_np_ndarray()
+    for order in (1, -1, "inf", "-inf"):
+        for axis in ((0, 1), (1, 0), (2, 0), (-1, -2), (-2, -1), (-3, -1)):
+            for keepdims in (False, True):
+                wanted = onp.linalg.norm(values, float(order), axis, keepdims)
+                found = mx.np.linalg.norm(mx.np.array(values), order, axis, keepdims)
+                onp.testing.assert_array_equal(found.asnumpy(), wanted)
+                block = mx.gluon.SymbolBlock(mx.sym.np.linalg.norm(x, order, axis, keepdims), x)
+                onp.testing.assert_array_equal(block(mx.np.array(values)).asnumpy(), wanted)
+        found = mx.np.linalg.norm(mx.np.array(values), order, (0, -1))
+        onp.testing.assert_array_equal(found.asnumpy(), onp.linalg.norm(values, float(order), (0, -1)))
+
+
+def test_a_symbol_like_another_one_computes(mx: Any) -> None:
+    x = mx.sym.var("x").as_np_ndarray()
+    for dtype, wanted in ((None, "float16"), ("int32", "int32")):
+        made = mx.gluon.SymbolBlock(mx.sym.np.empty_like(x, dtype), x)(mx.np.ones((2, 3), dtype="float16"))
+        assert made.shape == (2, 3) and made.dtype == wanted
+
+
 def test_a_block_that_returns_nothing_is_named(mx: Any) -> None:
     class Forgetful(mx.gluon.HybridBlock):
         def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -229,3 +327,78 @@ def test_sums_of_metrics_are_those_of_python(mx: Any) -> None:
         metric.update([mx.np.array([0.0])], [mx.np.array([0.1])])
     assert metric.get()[1] == 0.10000000149011612
     assert metric.sum_metric == 3 * float(onp.float32(0.1))
+
+
+def test_arrays_of_np_take_attributes_of_programs(mx: Any) -> None:
+    sparse = mx.nd.array([[0, 1]]).tostype("csr"), mx.nd.array([[0, 1]]).tostype("row_sparse")
+    for one in (mx.np.ones((2,)), *sparse, mx.sym.var("x").as_np_ndarray()):
+        one.note = "of the program"
+        assert one.note == "of the program"
+        del one.note
+        assert not hasattr(one, "note")
+    # They belong to the object, not to the elements.
+    x = mx.np.ones((2,))
+    x.note = 1
+    for other in (x.copy(), x[:], x.as_nd_ndarray().as_np_ndarray(), pickle.loads(pickle.dumps(x))):
+        assert not hasattr(other, "note")
+    x += 1
+    assert x.note == 1 and mx.np.abs(x, out=x).note == 1
+    # As in MXNet, those of the other interface take none.
+    for one in (mx.nd.ones((2,)), mx.sym.var("x")):
+        with pytest.raises(AttributeError, match="note"):
+            one.note = 1
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (lambda mx, x, out: mx.np.negative(x, out=out), [-1, -2]),
+        (lambda mx, x, out: mx.np.add(x, x, out=out), [2, 4]),
+        (lambda mx, x, out: mx.np.subtract(5, x, out=out), [4, 3]),
+        (lambda mx, x, out: mx.np.clip(x, 0, 1.5, out=out), [1, 1.5]),
+        (lambda mx, x, out: mx.np.max(mx.np.stack((x, x + 1)), axis=0, out=out), [2, 3]),
+        (lambda mx, x, out: mx.np.maximum(0, x, out=out), [1, 2]),
+        (lambda mx, x, out: mx.np.full((2,), 3, out=out), [3, 3]),
+    ],
+)
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_result_is_written_to_the_array_in_a_tuple(mx: Any, call: Any, wanted: Any, kind: type) -> None:
+    x, array = mx.np.array([1.0, 2.0]), mx.np.zeros((2,))
+    out = kind([array])
+    assert call(mx, x, out) is out
+    assert array.asnumpy().tolist() == wanted
+
+
+def test_what_cannot_take_the_result_is_refused(mx: Any) -> None:
+    x = mx.np.ones((2,))
+    for wrong in ((x, x), [x, x]):
+        with pytest.raises(mx.MXNetError):
+            mx.np.exp(x, out=wrong)
+    for wrong in ((mx.nd.ones((2,)),), (onp.ones(2),), [None], 1):
+        with pytest.raises(TypeError, match=r"out must be an array of mx\.np"):
+            mx.np.exp(x, out=wrong)
+
+
+def test_the_symbol_of_a_parameter_is_of_the_interface_that_is_on(mx: Any) -> None:
+    parameter = mx.gluon.Parameter("weight", shape=(2, 3))
+    assert type(parameter.var()) is mx.symbol.numpy._Symbol
+    assert (parameter.var() * 2).name.startswith("multiply_scalar")
+    inputs = mx.sym.np.dot(parameter.var(), parameter.var()).list_inputs()
+    assert inputs == ["weight"] and parameter.var().attr("__shape__") == "(2, 3)"
+    constant = mx.gluon.Constant("one", mx.np.ones((2,)))
+    assert type(constant.var()) is mx.symbol.numpy._Symbol
+    mx.npx.reset_np()
+    assert type(parameter.var()) is mx.sym.Symbol
+
+
+def test_a_loss_that_needs_the_size_of_the_batch_is_not_for_symbols(mx: Any) -> None:
+    # MXNet reads the shape of a symbol, and fails in the same way.
+    mx.npx.reset_np()
+    loss = mx.gluon.loss.SDMLLoss()
+    x = mx.nd.array([[1.0, 2], [3, 4]])
+    assert loss(x, x).shape == (2,)
+    loss.hybridize()
+    with pytest.raises(AttributeError, match="'Symbol' object has no attribute 'shape'"):
+        loss(x, x)
+    with pytest.raises(AttributeError, match="'Symbol' object has no attribute 'shape'"):
+        mx.gluon.loss.SDMLLoss()(mx.sym.var("a"), mx.sym.var("b"))

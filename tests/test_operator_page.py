@@ -124,7 +124,7 @@ def signature(function: Any) -> str:
         if one.name in general or (one.name in ("out", "name") and one.kind == one.KEYWORD_ONLY):
             continue
         star = "*" if one.kind == one.VAR_POSITIONAL else ""
-        shown = one.default not in (one.empty, None) and repr(one.default) != "<required>"
+        shown = one.default not in (one.empty, None) and repr(one.default) not in ("<required>", "_Null")
         default = f"{one.default:.6g}" if isinstance(one.default, float) else repr(one.default)
         words.append(f"{star}{one.name}" + (f"={default}" if shown else ""))
     return ", ".join(words)

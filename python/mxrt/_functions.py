@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from . import _mxrt, _namespaces
-from .base import dtype_name, no_training_attribute
+from ._dtypes import operator_dtype
+from .base import _Null, no_training_attribute
 
 __all__ = ["Binding", "Namespace", "WholeModule", "module_functions", "operator_names"]
 
@@ -20,11 +21,12 @@ _OWN_ATTRS = {"_linalg_potrf": ("lower",), "_linalg_potri": ("lower",)}
 
 class Binding:
     """Sorts the arguments of a call into arrays and attributes: arrays come first, then attributes
-    in order.
+    in order. An element type that is None is not passed by functions of NumPy's interface.
     """
 
-    def __init__(self, operator: _mxrt.Operator) -> None:
+    def __init__(self, operator: _mxrt.Operator, of_numpy: bool = False) -> None:
         self.operator = operator
+        self.of_numpy = of_numpy
         self.inputs: list[str] = list(operator.inputs)
         self.variadic = operator.variadic
         own = _OWN_ATTRS.get(operator.name, ())
@@ -71,9 +73,11 @@ class Binding:
         if self.is_custom:
             attrs = {key: str(value) for key, value in attrs.items()}
         for key in self.dtype_attrs:
-            value = attrs.get(key)
-            if value is not None and value != "None":
-                attrs[key] = dtype_name(value)
+            value = attrs.get(key, _Null)
+            if value is None and self.of_numpy:
+                del attrs[key]
+            elif value is not _Null:
+                attrs[key] = operator_dtype(value)
         return inputs, attrs
 
     def _bind_named(

@@ -155,7 +155,7 @@ def size_of(parameters: Collection[Parameter]) -> str:
 
     import numpy as np
 
-    from .base import dtype_class, dtype_name
+    from ._dtypes import dtype_class, dtype_name
 
     sized = [(one, math.prod(one.shape)) for one in parameters if one.shape and min(one.shape) > 0]
     kinds = sorted({dtype_name(one.dtype) for one in parameters})

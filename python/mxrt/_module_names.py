@@ -227,7 +227,7 @@ _NAMES = {
     "mxrt.module.base_module": "DataDesc Uniform _as_list cpu metric ndarray time warnings",
     "mxrt.module.bucketing_module": "Uniform ctx load_params nd np sym warnings",
     "mxrt.module.executor_group": "OrderedDict _DTYPE_MX_TO_NP ctx",
-    "mxrt.module.module": "DataParallelExecutorGroup InitDesc Uniform ctx opt zeros",
+    "mxrt.module.module": "DataParallelExecutorGroup InitDesc Uniform ctx nd opt zeros",
     "mxrt.module.python_module": "Uniform nd",
     "mxrt.module.sequential_module": "Uniform",
     "mxrt.monitor": "NDArrayHandle ctypes ndarray py_str sqrt",

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _temporary, ndarray
+from ._dtypes import dtype_name
 from ._whole import whole_model
-from .base import MXNetTypeError, MXNetValueError, dtype_name
+from .base import MXNetTypeError, MXNetValueError
 from .context import cpu
 from .contrib import _calibration, _quantize_graph, _stored_weights, quantization
 from .contrib._quantize_graph import Node

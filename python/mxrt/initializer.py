@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt, registry
+from ._filled_by_name import OF_STRINGS, OF_VARIABLES, ByName, bilinear, filler
 from ._log import info
 from .base import MXNetDeprecationWarning, MXNetValueError, warn
 from .ndarray import NDArray, load
-from .ndarray import random as array_random
 
 __all__ = [
     "Bilinear",
@@ -38,30 +38,6 @@ __all__ = [
     "register",
 ]
 
-# What fills a parameter, by the beginning and the end of its name. The first row that fits counts.
-_Rows = tuple[tuple[str, str, str], ...]
-_OF_VARIABLES: _Rows = (
-    ("", "weight", "_init_weight"),
-    ("", "bias", "_init_bias"),
-    ("", "gamma", "_init_gamma"),
-    ("", "beta", "_init_beta"),
-    ("", "min", "_init_zero"),
-    ("", "max", "_init_one"),
-    ("", "weight_quantize", "_init_quantized_weight"),
-    ("", "bias_quantize", "_init_quantized_bias"),
-)
-# A plain string has no attributes, which say how the state of a BatchNorm begins.
-_OF_STRINGS: _Rows = (
-    ("upsampling", "", "_init_bilinear"),
-    ("stn_loc", "weight", "_init_zero"),
-    ("stn_loc", "bias", "_init_loc_bias"),
-    *_OF_VARIABLES[:6],
-    ("", "moving_mean", "_init_zero"),
-    ("", "moving_var", "_init_one"),
-    ("", "moving_inv_var", "_init_zero"),
-    ("", "moving_avg", "_init_zero"),
-)
-
 
 class InitDesc(str):
     """The name of a parameter, with the attributes of its variable and the initializer of the whole
@@ -81,7 +57,7 @@ class InitDesc(str):
         return made
 
 
-class Initializer:
+class Initializer(ByName):
     """Fills arrays by the names of their parameters.
 
     Names that end with ``weight`` get what ``_init_weight`` of the subclass makes of them. Biases,
@@ -125,7 +101,7 @@ class Initializer:
             create(own)._init_weight(desc, arr)
             self._verbose_print(desc, own, arr)
             return
-        ending, method = _row(_OF_VARIABLES, desc)
+        ending, method = filler(OF_VARIABLES, desc)
         getattr(self, method)(desc, arr)
         if ending:
             self._verbose_print(desc, ending, arr)
@@ -140,58 +116,11 @@ class Initializer:
             "Please use init(mx.init.InitDesc(...), NDArray) instead.",
             MXNetDeprecationWarning,
         )
-        getattr(self, _row(_OF_STRINGS, name)[1])(name, arr)
+        getattr(self, filler(OF_STRINGS, name)[1])(name, arr)
 
     def _verbose_print(self, desc: str, init: Any, arr: NDArray) -> None:
         if self._verbose:
             info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
-
-    # Subclasses may define these.
-
-    def _init_bilinear(self, name: str, arr: NDArray) -> None:
-        _bilinear(arr)
-
-    def _init_loc_bias(self, name: str, arr: NDArray) -> None:
-        if arr.shape[0] != 6:
-            raise AssertionError(f"'{name}' has shape {arr.shape}; the six numbers of an affine map are expected")
-        arr[:] = np.array([1, 0, 0, 0, 1, 0], "float32")
-
-    def _init_zero(self, name: str, arr: NDArray) -> None:
-        arr[:] = 0.0
-
-    def _init_one(self, name: str, arr: NDArray) -> None:
-        arr[:] = 1.0
-
-    def _init_bias(self, name: str, arr: NDArray) -> None:
-        arr[:] = 0.0
-
-    def _init_quantized_bias(self, name: str, arr: NDArray) -> None:
-        arr[:] = 0
-
-    def _init_gamma(self, name: str, arr: NDArray) -> None:
-        arr[:] = 1.0
-
-    def _init_beta(self, name: str, arr: NDArray) -> None:
-        arr[:] = 0.0
-
-    def _init_weight(self, name: str, arr: NDArray) -> None:
-        raise NotImplementedError(f"{type(self).__name__} has no _init_weight")
-
-    def _init_quantized_weight(self, name: str, arr: NDArray) -> None:
-        """One random integer everywhere, as in MXNet."""
-        arr[:] = array_random.randint(-127, 127).astype("int8").asscalar()
-
-    def _init_default(self, name: str, arr: NDArray) -> None:
-        raise ValueError(
-            f"Unknown initialization pattern for {name}. Names end with weight, bias, gamma or beta. Give others their "
-            f"own initializer, as in mx.sym.var('{name}', init=mx.init.Zero()), or define _init_default in a subclass"
-        )
-
-
-def _row(rows: _Rows, name: str) -> tuple[str, str]:
-    """The end of a name, and what fills the parameter."""
-    found = ((last, method) for first, last, method in rows if name.startswith(first) and name.endswith(last))
-    return next(found, ("", "_init_default"))
 
 
 def _size(array: NDArray) -> str:
@@ -393,16 +322,7 @@ class Bilinear(Initializer):
         super().__init__()
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        _bilinear(arr)
-
-
-def _bilinear(arr: NDArray) -> None:
-    height, width = arr.shape[2:]
-    half = math.ceil(width / 2.0)
-    centre = (2 * half - 1 - half % 2) / (2.0 * half)
-    columns = 1 - np.abs(np.arange(width) / half - centre)
-    rows = 1 - np.abs(np.arange(height) / half - centre)
-    arr[:] = np.broadcast_to(np.outer(rows, columns).astype("float32"), arr.shape)
+        bilinear(arr)
 
 
 @register

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _mxrt
+from .context import Context
 from .ndarray.random import (
     exponential,
     gamma,
@@ -36,7 +37,9 @@ __all__ = [
 
 
 def seed(seed_state: int, ctx: Any = "all") -> None:
-    """Starts the random stream again. One stream serves all contexts."""
+    """Starts the random stream again. One stream serves all contexts; `ctx` names one, or all."""
     if not hasattr(seed_state, "__index__"):
-        raise ValueError("sd must be int")
+        raise ValueError("seed_state must be int")
+    if not (isinstance(ctx, str) and ctx == "all"):
+        Context(ctx)  # the error of what names no context
     _mxrt.seed(seed_state.__index__() & 0xFFFFFFFFFFFFFFFF)

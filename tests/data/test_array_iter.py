@@ -78,6 +78,90 @@ def test_shuffled_arrays_can_be_read_in_the_order_of_the_epoch(mx) -> None:
     assert next(iterator).data[0].asnumpy().tolist() == (ROWS[:5] + 100).tolist()
 
 
+def by_hand(iterator) -> list:
+    """The batches of a program that goes from one to the next by ``iter_next``."""
+    seen = []
+    while iterator.iter_next():
+        data, label = iterator.getdata()[0], iterator.getlabel()[0].asnumpy().tolist()
+        assert data.shape == (len(label), 3) and data.asnumpy()[:, 0].tolist() == [3 * row for row in label]
+        seen.append((label, iterator.getpad(), iterator.getindex()))
+    return seen
+
+
+WHOLE = [([0, 1, 2, 3], 0, None), ([4, 5, 6, 7], 0, None)]
+
+
+@pytest.mark.parametrize(
+    ("handle", "last"),
+    [
+        ("pad", ([8, 9, 0, 1], 2, None)),
+        ("discard", ([8, 9], 0, None)),
+        ("roll_over", ([8, 9], 0, None)),
+        ("no such word", ([8, 9], 0, None)),
+    ],
+)
+def test_iter_next_goes_to_a_short_batch_too(mx, handle: str, last: tuple) -> None:
+    iterator = mx.io.NDArrayIter(ROWS, LABELS, 4, last_batch_handle=handle)
+    for _ in range(2):
+        assert by_hand(iterator) == [*WHOLE, last] and iterator.cursor == 12
+        assert not iterator.iter_next()
+        with pytest.raises(AssertionError, match=r"DataIter needs reset\."):
+            iterator.getdata()
+        # The end was passed, so that nothing rolls over.
+        iterator.reset()
+        assert iterator.cursor == -4
+
+
+@pytest.mark.parametrize("handle", ["discard", "no such word"])
+def test_next_ends_at_a_short_batch_which_can_still_be_read(mx, handle: str) -> None:
+    iterator = mx.io.NDArrayIter(ROWS, LABELS, 4, last_batch_handle=handle)
+    for _ in range(2):
+        assert labels(iterator) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        assert (iterator.cursor, iterator.getpad(), iterator.getlabel()[0].asnumpy().tolist()) == (8, 0, [8, 9])
+        iterator.reset()
+        assert iterator.cursor == -4
+
+
+def test_only_next_keeps_a_short_batch_for_the_next_epoch(mx) -> None:
+    iterator = rolling(mx)
+    while iterator.iter_next() and iterator.getlabel()[0].shape == (4,):
+        pass
+    iterator.reset()
+    assert iterator.cursor == -6 and iterator.iter_next() and iterator.getpad() == 2
+    with pytest.raises(AssertionError, match="next epoch should have cached data"):
+        iterator.getdata()
+    iterator.hard_reset()
+    assert labels(iterator) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    iterator.reset()
+    assert by_hand(iterator) == [([8, 9, 0, 1], 2, None), ([2, 3, 4, 5], 0, None), ([6, 7, 8, 9], 0, None)]
+
+
+def test_short_batches_of_csr_matrices(mx) -> None:
+    csr = mx.nd.array(ROWS).tostype("csr")
+    iterator = mx.io.NDArrayIter(csr, LABELS, 4, last_batch_handle="discard")
+    assert by_hand(iterator) == [*WHOLE, ([8, 9], 0, None)]
+    iterator.reset()
+    assert labels(iterator) == [[0, 1, 2, 3], [4, 5, 6, 7]] and iterator.getdata()[0].shape == (2, 3)
+    for handle in ("pad", "roll_over", "no such word"):
+        with pytest.raises(NotImplementedError, match="discard"):
+            mx.io.NDArrayIter(csr, LABELS, 4, last_batch_handle=handle)
+
+
+def test_next_leaves_out_what_a_subclass_cuts(mx) -> None:
+    class Cut(mx.io.NDArrayIter):
+        def getdata(self) -> list:
+            return [one[: 4 if self.cursor < 4 else 3] for one in super().getdata()]
+
+        def getindex(self) -> list:
+            return [1]
+
+    iterator = Cut(ROWS, LABELS, 4)
+    batch = iterator.next()
+    assert batch.data[0].shape == (4, 3) and batch.index is None
+    with pytest.raises(StopIteration):
+        iterator.next()
+
+
 @pytest.mark.parametrize(
     ("handle", "expected"),
     [

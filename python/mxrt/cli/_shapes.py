@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._dtypes import dtype_name
 from .._layers import extents_needed
-from ..base import MXNetError, dtype_name
+from ..base import MXNetError
 from ..gluon.parameter_dict import named_arrays, strip_kind
 from ._errors import ModelError, UsageError
 from ._model import Files, note

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .. import _temporary
-from ..base import MXNetError, dtype_name
+from .._dtypes import dtype_name
+from ..base import MXNetError
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, find, open_model

@@ -167,7 +167,7 @@ def _add_gpu(
 
 
 def _type(dtype: Any) -> str:
-    from ..base import dtype_name
+    from .._dtypes import dtype_name
 
     return "float32" if dtype is None else dtype_name(dtype)
 

@@ -16,9 +16,9 @@ from ..base import MXNetDeviceError, MXNetError, MXNetTypeError, MXNetValueError
 from ..context import Context
 from ..ndarray import NDArray, save
 from ..symbol import Symbol
-from . import parameter as parameters
+from ._publishing import generation, publishing
 from ._structure import Format
-from .parameter import Parameter
+from .parameter import DeferredInitializationError, Parameter, shape_is_known
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -101,7 +101,7 @@ class CompiledGraph:
             if graph is not self:
                 return graph.call(args, **options)
         number, by_device = self._bound
-        bound = by_device.get(args[0]._device) if number == parameters.generation() else None
+        bound = by_device.get(args[0]._device) if number == generation() else None
         if bound is None:
             bound = self._first_bind(args)
         if self._picks is not None:
@@ -151,7 +151,7 @@ class CompiledGraph:
         self._check_device(args[0].context)
         try:
             return self._bind(args[0].context)
-        except parameters.DeferredInitializationError:
+        except DeferredInitializationError:
             finish_deferred(self.whole, self.params, dict(zip(self.input_names, args, strict=True)))
             return self._bind(args[0].context)
 
@@ -171,8 +171,8 @@ class CompiledGraph:
     def _bind(self, context: Context) -> _mxrt.BoundOp:
         """The graph with the parameters of a context."""
         op = self.op
-        with parameters.publishing:
-            number = parameters.generation()
+        with publishing:
+            number = generation()
             bound = op.bind(self.collect(context))
             kept = self._bound[1] if self._bound[0] == number else {}
             self._bound = (number, {**kept, context._device: bound})
@@ -189,7 +189,7 @@ class CompiledGraph:
 
     def every_input(self, args: Sequence[NDArray]) -> list[NDArray | None]:
         """Arguments and parameters in the order of the graph's inputs."""
-        with parameters.publishing:
+        with publishing:
             held = self.collect(args[0].context)
         return [array if place is None else args[place] for array, place in zip(held, self.arguments, strict=True)]
 
@@ -213,7 +213,7 @@ def infer_parameter_shapes(symbol: Symbol, params: Mapping[str, Parameter], arra
     arguments, _, aux = symbol._shapes_known(**{**known, **given})
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     for name, shape in zip(names, [*arguments, *aux], strict=True):
-        if name not in arrays and parameters.shape_is_known(shape):
+        if name not in arrays and shape_is_known(shape):
             params[name].shape = shape
 
 

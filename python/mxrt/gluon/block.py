@@ -12,8 +12,9 @@ from .._overrulable import overrulable
 from ..base import warn
 from ..initializer import Uniform
 from . import _block_files as files
+from ._publishing import publishing
 from ._scope import BlockScope
-from .parameter import Parameter, publishing
+from .parameter import Parameter
 from .parameter_dict import ParameterDict
 from .utils import HookHandle, Hooks, _indent
 

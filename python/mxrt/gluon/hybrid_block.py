@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import ndarray, symbol
 from .._locks import fork_safe_lock
 from .._np_mode import is_np_array
-from .._overrulable import overrulable
 from ..base import MXNetTypeError, warn
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
 from ._compiled import CompiledGraph, checked_flags, finish_deferred, infer_parameter_shapes
+from ._graph_names import GraphNames, Traced
 from ._inputs import arrays_of, has_numpy, in_order, options_and_inputs, type_of_parameters
 from ._numpy import converted, makes_np, run_forward
 from ._plans import PlanMethods
@@ -33,16 +33,7 @@ _tracing = fork_safe_lock()
 _keeping = fork_safe_lock()
 
 
-class Traced(NamedTuple):
-    """A block as a graph."""
-
-    inputs: list[Symbol]
-    out: Symbol
-    in_format: list[Format]
-    out_format: Format
-
-
-class HybridBlock(Block, PlanMethods):
+class HybridBlock(Block, GraphNames, PlanMethods):
     """A block that can be expressed as a graph.
 
     The class defines ``hybrid_forward(F, x, *args, **params)`` with ``F`` being ``mx.nd`` or
@@ -90,8 +81,6 @@ class HybridBlock(Block, PlanMethods):
     def _drop_compiled(self) -> None:
         self._compiled: CompiledGraph | None = None
 
-    # Names of MXNet that programs read and set.
-
     def _known_trace(self) -> Traced | None:
         """The graph, where there is one without arguments."""
         return self._traced
@@ -102,81 +91,6 @@ class HybridBlock(Block, PlanMethods):
             self._changes += 1
             self._traced = traced
             self._drop_compiled()
-
-    @property
-    def _cached_graph(self) -> tuple[Any, ...]:
-        traced = self._known_trace()
-        return () if traced is None else (traced.inputs, traced.out)
-
-    @_cached_graph.setter
-    def _cached_graph(self, graph: tuple[Any, ...]) -> None:
-        if not graph:
-            self._clear_cached_op()
-        elif graph != self._cached_graph:
-            inputs, out = list(graph[0]), graph[1]
-            known = self._known_trace()
-            form = known.in_format if known is not None and len(known.inputs) == len(inputs) else [0] * len(inputs)
-            self._retrace(Traced(inputs, out, form, len(out) if len(out) > 1 else 0))
-
-    @property
-    def _in_format(self) -> Any:
-        traced = self._known_trace()
-        return None if traced is None else traced.in_format
-
-    @_in_format.setter
-    def _in_format(self, form: Any) -> None:
-        traced = self._known_trace()
-        # Without a graph there is nothing yet that it describes.
-        if traced is not None and form != traced.in_format:
-            self._retrace(traced._replace(in_format=form if isinstance(form, list) else [form]))
-
-    @property
-    def _out_format(self) -> Any:
-        traced = self._known_trace()
-        return None if traced is None else traced.out_format
-
-    @_out_format.setter
-    def _out_format(self, form: Any) -> None:
-        traced = self._known_trace()
-        if traced is not None and form != traced.out_format:
-            self._retrace(traced._replace(out_format=form))
-
-    @property
-    def _cached_op(self) -> Any:
-        graph = self._compiled
-        return None if graph is None else graph.op
-
-    @_cached_op.setter
-    def _cached_op(self, op: Any) -> None:
-        graph = self._compiled
-        if op is None:
-            self._drop_compiled()
-        elif graph is not None and op is not graph.op:
-            graph.replace_op(op)
-
-    @overrulable
-    def _cached_op_args(self) -> list[tuple[bool, Any]]:
-        """Returns a pair for each input of the graph: True and the number of the argument that
-        gives it, or False and its parameter.
-        """
-        graph = self._compiled
-        if graph is None:
-            return []
-        pairs = zip(graph.order, graph.arguments, strict=True)
-        return [(False, graph.params[name]) if place is None else (True, place) for name, place in pairs]
-
-    def _get_graph(self, *args: Any) -> tuple[Any, ...]:
-        traced = self._graph_of(args)
-        return traced.inputs, traced.out
-
-    def _build_cache(self, *args: Any) -> None:
-        self._compile(args)
-
-    def _deferred_infer_shape(self, *args: Any) -> None:
-        self.infer_shape(*args)
-
-    def _call_cached_op(self, *args: Any) -> Any:
-        return self._call_compiled(args, {})
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Makes a block, which must be a HybridBlock, one of those inside."""

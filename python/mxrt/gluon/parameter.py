@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Iterable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._dtypes import dtype_name
 from .._extents import extents
 from .._locks import fork_safe_lock
 from .._np_mode import is_np_array, is_np_shape
 from .._overrulable import overrulable
-from ..base import MXNetError, MXNetValueError, dtype_name, no_training, warn
+from ..base import MXNetError, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
-from ..initializer import InitDesc, Initializer, Uniform, create
-from ..ndarray import NDArray, array, zeros
+from ..initializer import Initializer
+from ..ndarray import NDArray, array
 from ..symbol import Symbol, var
+from ._first_values import FirstValues, initialize_all
 from ._numpy import made_here
+from ._publishing import Publish, publishing
 
 __all__ = ["Constant", "DeferredInitializationError", "Parameter"]
 
@@ -38,31 +41,8 @@ class DeferredInitializationError(MXNetError):
     """A parameter whose shape is not known yet has no value."""
 
 
-# Which arrays the parameters of the process hold: changed whenever one is replaced, so that blocks
-# notice.
-publishing: Any = fork_safe_lock()
 # Held while the symbol of a parameter is made or dropped; no other lock is taken meanwhile.
 _naming = fork_safe_lock()
-_generation = 0
-
-
-def generation() -> int:
-    """A number that changes when any parameter gets another array."""
-    return _generation
-
-
-class _Publish:
-    """Replaces the arrays of parameters: a thread that collects arrays under the same lock sees all
-    changes or none.
-    """
-
-    def __enter__(self) -> None:
-        publishing.acquire()
-
-    def __exit__(self, *exception: Any) -> None:
-        global _generation
-        _generation += 1
-        publishing.release()
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> bool:
@@ -70,16 +50,7 @@ def shape_is_known(shape: tuple[int, ...] | None) -> bool:
     return shape is not None and all(n > 0 for n in shape) and (shape != () or is_np_shape())
 
 
-class _First(NamedTuple):
-    """The beginning of a parameter: initializer, default initializer and contexts, and the value if
-    its shape is known.
-    """
-
-    deferred: tuple[Any, Any, list[Context]]
-    value: NDArray | None
-
-
-class Parameter:
+class Parameter(FirstValues):
     """A named array of a model, with a copy on each of its contexts.
 
     Parameters
@@ -208,7 +179,7 @@ class Parameter:
     @_data.setter
     def _data(self, arrays: Iterable[NDArray] | None) -> None:
         held = {one.context: one for one in arrays or ()}
-        with _Publish():
+        with Publish():
             self._arrays = held
             for one in held.values():
                 self._deferred = None
@@ -234,7 +205,7 @@ class Parameter:
         # MXNet has (init, contexts, default_init, data), this class (init, default_init, contexts).
         if len(value) == 4:
             value = (value[0], value[2], value[1])
-        with _Publish():
+        with Publish():
             self._deferred = (value[0], value[1], contexts_of(value[2])) if value else None
 
     @property
@@ -346,7 +317,7 @@ class Parameter:
         kept.
         """
         arrays = {ctx: made_here(value if own and ctx == value.context else value.copyto(ctx)) for ctx in contexts}
-        with _Publish():
+        with Publish():
             self._arrays = arrays
             self._deferred = None
             self._shape = value.shape
@@ -383,64 +354,6 @@ class Parameter:
         """
         initialize_all([self], init, ctx, default_init, force_reinit)
 
-    def _first(self, init: Any, ctx: Any, default_init: Any, force_reinit: bool) -> _First | None:
-        """The beginning of the parameter, computed and not published; None if it has a value that
-        it keeps.
-        """
-        if self._arrays and not force_reinit:
-            return None
-        default_init = Uniform() if default_init is None else default_init
-        chosen = init if init is not None else self.init if self.init is not None else default_init
-        deferred = (chosen, default_init, contexts_of(ctx))
-        if self.shape_known:
-            return _First(deferred, self._made(chosen, default_init))
-        if not self._allow_deferred_init:
-            raise MXNetValueError(
-                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self._shape}."
-            )
-        return _First(deferred, None)
-
-    def _begin(self, first: _First, force_reinit: bool) -> bool:
-        """Publishes what the parameter begins with; False if another thread was faster."""
-        if self._arrays and not force_reinit:
-            return False
-        if first.value is not None:
-            self._publish(first.value.astype(dtype_name(self.dtype), copy=False), first.deferred[2], True)
-            return True
-        with _Publish():
-            self._arrays = {}
-            self._deferred = first.deferred
-        return True
-
-    def _made(self, init: Any, default_init: Any) -> NDArray:
-        """A first value. Initializers may be code of the program, so no lock may be held."""
-        value = zeros(self._shape, cpu(), self.dtype)
-        _fill(self.name, value, init, default_init)
-        return value
-
-    def _finish_deferred(self) -> None:
-        """Makes the value of a parameter whose shape has become known. Of several threads that
-        found no value the first to have made it publishes its own.
-        """
-        while (deferred := self._deferred) is not None and self.shape_known:
-            init, default_init, _ = deferred
-            value = self._made(init, default_init)
-            with publishing:
-                now = self._deferred
-                # Contexts and element type may have changed meanwhile, the initializer must not.
-                if now is not None and now[0] is init and now[1] is default_init and value.shape == self._shape:
-                    self._publish(value.astype(dtype_name(self.dtype), copy=False), now[2], True)
-                    return
-
-    def _finish_deferred_init(self) -> None:
-        """Initializes the parameter, under MXNet's name; an unknown shape is an error."""
-        if self._deferred is not None and not self.shape_known:
-            raise AssertionError(
-                f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self._shape}. Please "
-                "specify in_units, in_channels, etc for `Block`s."
-            )
-        self._finish_deferred()
-
     def _load_init(self, data: NDArray, ctx: Any, cast_dtype: bool = False, dtype_source: str = "current") -> None:
         """Takes over a value that was loaded."""
         from .parameter_dict import take_over
@@ -472,11 +385,12 @@ class Parameter:
             self._dtype = dtype
 
     def var(self) -> Symbol:
-        """A symbol that stands for the parameter."""
+        """A symbol that stands for the parameter: under ``npx.set_np()`` one of ``mx.sym.np``."""
         found = self._var
-        if found is not None:
-            return found
-        # All graphs that are made meanwhile must hold the same symbol.
+        return made_here(self._named_var() if found is None else found)
+
+    def _named_var(self) -> Symbol:
+        # All graphs that are made meanwhile must hold the same variable.
         with _naming:
             if self._var is None:
                 self._var = var(
@@ -500,28 +414,6 @@ class Parameter:
 
     def zero_grad(self) -> None:
         """Nothing to do: there are no gradients."""
-
-
-def initialize_all(parameters: Iterable[Parameter], init: Any, ctx: Any, default_init: Any, force_reinit: bool) -> None:
-    """Gives parameters their first values: a call of a block sees all of them or none. The
-    arguments are those of :meth:`Parameter.initialize`.
-    """
-    made = [(one, one._first(init, ctx, default_init, force_reinit)) for one in parameters]
-    with publishing:
-        ignored = [one.name for one, first in made if first is None or not one._begin(first, force_reinit)]
-    for name in ignored:
-        warn(f"Parameter '{name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.")
-
-
-def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:
-    """Writes the first value of a parameter, in MXNet's way: its initializer counts, not what its
-    name ends with.
-    """
-    chosen = create(init)
-    if hasattr(chosen, "_init_weight"):
-        create(default_init)(InitDesc(name, {"__init__": chosen}), value)
-    else:  # such as Mixed and Load, which go by the name
-        chosen(InitDesc(name), value)
 
 
 def _array_here(value: Any) -> NDArray:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from .._dtypes import dtype_name
 from .._extents import extents
-from ..base import MXNetError, MXNetValueError, dtype_name
+from ..base import MXNetError, MXNetValueError
 from ..context import Context, contexts_of
 from ..ndarray import NDArray, load_frombuffer
 from ..ndarray import load as load_arrays
 from ..ndarray import save as save_arrays
-from .parameter import Constant, Parameter, initialize_all, publishing
+from ._first_values import initialize_all
+from ._publishing import publishing
+from .parameter import Constant, Parameter
 
 __all__ = ["ParameterDict", "ParameterMismatchError"]
 

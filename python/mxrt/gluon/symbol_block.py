@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -10,14 +10,15 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from ..base import MXNetError, MXNetTypeError, MXNetValueError, dtype_name
+from .._dtypes import dtype_name
+from ..base import MXNetError, MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from ..symbol._files import text_of
-from . import parameter as parameters
 from ._compiled import CompiledGraph
+from ._importing import imported
 from ._inputs import arrays_of, in_order, listed, options_and_inputs, wrong_input
-from ._numpy import as_made_here, makes_np
+from ._numpy import makes_np
+from ._publishing import generation, publishing
 from ._shapes import wrong_shapes
 from ._structure import Format, flatten, regroup, same_structure
 from .hybrid_block import HybridBlock, Traced, flat_result
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from .._call_options import CallOptions
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
-
-_BYTES = (bytes, bytearray, memoryview)
 
 
 class SymbolBlock(HybridBlock):
@@ -170,7 +169,7 @@ class SymbolBlock(HybridBlock):
             have the wrong shape; the error lists all of them
         MXNetNotImplementedError : operators that mxrt does not have; the error lists all of them
         """
-        return _imports(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
+        return imported(SymbolBlock, symbol_file, input_names, param_file, ctx, allow_missing, ignore_extra)
 
     if TYPE_CHECKING:
         # Several outputs are a list, which programs use like an array: by index, in loops,
@@ -233,7 +232,7 @@ class SymbolBlock(HybridBlock):
 
     def _types(self) -> dict[str, str]:
         """The element types of inputs, where they follow from those of the parameters."""
-        number = parameters.generation()
+        number = generation()
         if self._known_types[0] != number:
             known = {name: one.dtype for name, one in self._params.items() if name in self._order}
             try:
@@ -351,7 +350,7 @@ class SymbolBlock(HybridBlock):
         """Changes the element type of all parameters; those of BatchNorm stay float32 under
         float16, as in MXNet.
         """
-        with parameters.publishing:
+        with publishing:
             super().cast(dtype)
             if dtype_name(dtype) != "float16":
                 return
@@ -454,56 +453,3 @@ def _input_names(variables: list[Symbol]) -> list[str]:
     if repeated:
         raise MXNetValueError(f"SymbolBlock: the inputs {', '.join(repeated)} are named more than once")
     return names
-
-
-def _imports(
-    cls: type[SymbolBlock],
-    symbol_file: str | bytes,
-    input_names: str | Iterable[str],
-    param_file: str | bytes | None,
-    ctx: Any,
-    allow_missing: bool,
-    ignore_extra: bool,
-) -> SymbolBlock:
-    if isinstance(symbol_file, _BYTES):
-        graph = symbols.load_json(text_of(bytes(symbol_file), "symbol_file"))
-    else:
-        graph = symbols.load(symbol_file)
-    graph = as_made_here(graph)
-    names = [input_names] if isinstance(input_names, str) else list(input_names)
-    block = cls(graph, [symbols.var(name) for name in names])
-    if param_file is None:
-        return block
-    if isinstance(param_file, _BYTES):
-        param_file, said = bytes(param_file), "param_file"
-    else:
-        said = f"file: {param_file}"
-    values = {strip_kind(name): value for name, value in named_arrays(param_file).items()}
-    params = block.collect_params()
-    # A value for something that is an input of this block is of no use, and does no harm.
-    params._load(
-        values,
-        said,
-        ctx,
-        allow_missing,
-        ignore_extra,
-        cast_dtype=True,
-        dtype_source="saved",
-        own=True,
-        idle=names,
-        hint=_hint(graph, names, values),
-    )
-    return block
-
-
-def _hint(graph: Symbol, names: list[str], values: Container[str]) -> str:
-    """Returns the cause of parameters that do not fit, where it is a wrong name of an input."""
-    inputs = graph.list_inputs()
-    unknown = [repr(name) for name in names if name not in inputs]
-    free = [repr(name) for name in inputs if name not in values and name not in names]
-    if not unknown or not free:
-        return ""
-    return (
-        f"input_names: the symbol has no input called {', '.join(unknown)}. Its inputs without a value in the file "
-        f"are {', '.join(free[:20])}"
-    ) + (f" and {len(free) - 20} more." if len(free) > 20 else ".")

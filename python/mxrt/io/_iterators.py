@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._dtypes import dtype_name
 from .._functions import _default
 from .._log import info
-from ..base import MXNetDataError, dtype_name
+from ..base import MXNetDataError
 from ..ndarray import array, save
 from .io import MXDataIter
 

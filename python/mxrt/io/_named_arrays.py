@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..base import MXNetValueError, as_float32
+from .._dtypes import as_float32
+from ..base import MXNetValueError
 from ..ndarray import NDArray, array
-from ..ndarray.ndarray import is_sparse
+from ..ndarray._elements import is_sparse
 from ._csr_rows import CsrRows
 
 

@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._dtypes import dtype_class
 from .._log import info
 from .._overrulable import overrulable
-from ..base import MXNetValueError, dtype_class, warn
+from ..base import MXNetValueError, warn
 from ..ndarray import NDArray, array  # noqa: F401 (a name of MXNet's module)
 from ._csr_rows import CsrRows
+from ._epoch_rows import EpochRows
 from ._named_arrays import (  # noqa: F401 (names of MXNet's module)
     _batch_axis,
     _getdata_by_idx,
     _has_instance,
     _init_data,
     _named,
-    _numbers,
-    _picked,
     _resized,
-    _whole,
 )
 
 
@@ -214,12 +213,13 @@ class ResizeIter(_BatchHolder):
         return True
 
 
-class NDArrayIter(DataIter):
+class NDArrayIter(EpochRows, DataIter):
     """Batches of rows of arrays.
 
     The last batch, when it is short, is filled up from the beginning (``pad``), left out
-    (``discard``), or its rows begin the next epoch (``roll_over``). The axis of samples is that of
-    ``N`` in `layout`.
+    (``discard``), or its rows begin the next epoch (``roll_over``). This is what ``next`` does;
+    after ``iter_next``, ``getdata`` and ``getlabel`` give the short batch unless it is filled up.
+    The axis of samples is that of ``N`` in `layout`.
     """
 
     def __init__(
@@ -238,10 +238,6 @@ class NDArrayIter(DataIter):
             self.batch_size = batch_size = int(batch_size)
         if batch_size < 1:
             raise MXNetValueError(f"NDArrayIter: batch_size must be a positive number, not {batch_size}")
-        if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise MXNetValueError(
-                f"NDArrayIter: last_batch_handle is '{last_batch_handle}'; expected pad, discard or roll_over"
-            )
         self._values = _named(data, data_name)
         self._labels = _named(label, label_name)
         if not self._values:
@@ -255,13 +251,15 @@ class NDArrayIter(DataIter):
             shown = ", ".join(f"{name}: {count}" for name, count in counts.items())
             raise MXNetValueError(f"NDArrayIter: all arrays must have the same number of rows, got {shown}")
         self.num_data: int = counts[self._values[0][0]]
+        #: What becomes of a short batch. As in MXNet, any other text leaves it out.
         self.last_batch_handle = last_batch_handle
         self.shuffle = shuffle
         self.idx: np.ndarray[Any, Any] = np.arange(self.num_data)
         # The rows in the order of this epoch: as in MXNet, each one shuffles the order of the last.
         self._order = self.idx.copy()
-        # Rows of the short batch at the end; those that the last epoch left.
-        self._short = self._left_over = self.idx[:0]
+        # Rows of the short batch that `next` met at the end; those that the last epoch left.
+        self._short: np.ndarray[Any, Any] | None = None
+        self._left_over: np.ndarray[Any, Any] | None = None
         #: The first row of the current batch; ``-batch_size`` before the first one.
         self.cursor: int = -batch_size
         self._cache_data: Any = None
@@ -294,20 +292,6 @@ class NDArrayIter(DataIter):
     def label(self, value: Any) -> None:
         self._labels = self._in_first_order(value)
 
-    def _ordered(self, arrays: list[tuple[str, Any]]) -> list[tuple[str, NDArray]]:
-        if not self.shuffle:
-            return [(name, _whole(values)) for name, values in arrays]
-        return [(name, _picked(values, self._order, self._axis)) for name, values in arrays]
-
-    def _in_first_order(self, given: Any) -> list[tuple[str, Any]]:
-        arrays = _numbers(given)
-        if self.shuffle:
-            back = np.argsort(self._order)
-            return [
-                (name, values[back] if self._axis == 0 else values.take(back, self._axis)) for name, values in arrays
-            ]
-        return arrays
-
     @overrulable
     def data_list(self) -> list[NDArray]:
         """The arrays of data, and of labels."""
@@ -328,56 +312,36 @@ class NDArrayIter(DataIter):
         """Descriptions of the labels."""
         return self._descriptions(self._labels)
 
-    def _start(self) -> None:
-        if self.shuffle:
-            np.random.shuffle(self.idx)
-            self._order = self._order[self.idx]
-        self.cursor = -self.batch_size
-
     def hard_reset(self) -> None:
         """Begins again, and forgets rows that an epoch left over."""
         self._start()
+        self._short = self._left_over = None
 
     def reset(self) -> None:
         """Begins again. With ``roll_over``, the rows of a short batch at the end come first, unless
         the end was not reached, or this is a second reset.
         """
-        met_short = self.num_data - self.batch_size < self.cursor < self.num_data
+        at_short = self.num_data - self.batch_size < self.cursor < self.num_data
+        missing = self.num_data - self.cursor
         self._start()
-        if self.last_batch_handle == "roll_over" and met_short:
-            self._left_over = self._short
-            self.cursor -= len(self._left_over)
+        if self.last_batch_handle == "roll_over" and at_short:
+            self._left_over, self._short = self._short, None
+            self.cursor -= missing
 
     def iter_next(self) -> bool:
-        """Goes to the next batch; whether there is one."""
+        """Goes to the next batch, which may be a short one; whether there is one."""
         self.cursor += self.batch_size
-        if self.cursor >= self.num_data:
-            return False
-        if self.last_batch_handle == "pad" or 0 <= self.cursor <= self.num_data - self.batch_size:
-            return True
-        rows = self._rows()
-        if len(rows) == self.batch_size:
-            return True
-        self._short = rows
-        return False
+        return self.cursor < self.num_data
 
-    def _rows(self) -> np.ndarray[Any, Any]:
-        """The rows of the batch at the cursor, which programs may move."""
-        if self.cursor <= -self.batch_size:
-            raise MXNetValueError("NDArrayIter: there is no current batch; call next() first")
-        if self.cursor >= self.num_data:
-            raise AssertionError("DataIter needs reset.")
-        head = self._left_over if self.cursor < 0 else self.idx[:0]
-        order = self._order[: self.num_data]
-        rows = np.concatenate([head, order[max(self.cursor, 0) : self.cursor + self.batch_size]])
-        missing = self.batch_size - len(rows)
-        if missing > 0 and self.last_batch_handle == "pad":
-            return np.concatenate([rows, np.resize(order, missing)])
-        return rows
-
-    def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        rows = self._rows()
-        return [_picked(values, rows, self._axis) for _, values in arrays]
+    def next(self) -> DataBatch:
+        """The next whole batch; StopIteration at the end, also at a short batch."""
+        if not self.iter_next():
+            raise StopIteration
+        data, label = self.getdata(), self.getlabel()
+        if data[0].shape[self._axis] != self.batch_size:
+            self._short = self._rows()
+            raise StopIteration
+        return DataBatch(data, label, self.getpad())
 
     def getdata(self) -> list[NDArray]:
         """Data of the current batch."""

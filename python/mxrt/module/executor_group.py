@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import ndarray as nd
+from .._binding import simple_bind
 from .._groups import groups_of_contexts
 from ..base import MXNetValueError, no_training
 from ..context import Context
-from ..executor import Executor, simple_bind
+from ..executor import Executor
 from ..executor_manager import _load_data, _load_general, _load_label, _split_input_slice
 from ..io import DataDesc
 from ..ndarray import NDArray

@@ -5,24 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 import warnings  # noqa: F401 (a name of MXNet's module)
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
 from .. import _mxrt
-from .. import ndarray as nd
+from .._binding import storage_of_variables
 from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
 from .._mode import mode
 from .._training import training_form
-from ..base import MXNetError, MXNetShapeError, MXNetTypeError, MXNetValueError, no_training, warn
+from ..base import MXNetTypeError, MXNetValueError, no_training, warn
 from ..context import Context, contexts_of, cpu
-from ..executor import storage_of_variables
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
+from ._batches import BatchMethods, NameMismatchError, descriptions
 from ._contexts import ContextMethods
 from ._parameters import NotBoundError, ParameterMethods, ParameterStore, check_shared
 from ._split import batch_axes, merge, part_of
@@ -41,15 +39,7 @@ __all__ = ["Module"]
 _grouping = fork_safe_lock()
 
 
-class NameMismatchError(MXNetError, ValueError):
-    """Names of inputs do not fit the symbol."""
-
-
-def _descriptions(shapes: Any) -> list[DataDesc]:
-    return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or []]
-
-
-class Module(ContextMethods, ParameterMethods, BaseModule):
+class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
     """A symbol with its parameters.
 
     ``forward`` and ``get_outputs`` may be used from several threads: each gets the outputs of its
@@ -296,7 +286,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         if shared_module is not None:
             check_shared(shared_module, len(self._context))
         self._group = None
-        self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
+        self._set_shapes(descriptions(data_shapes), descriptions(label_shapes) or None)
         self._op, self._training = CachedOp(self._symbol), {}
         self.for_training: bool = bool(for_training)
         if shared_module is not None:
@@ -333,7 +323,7 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
     def reshape(self, data_shapes: Any, label_shapes: Any = None) -> None:
         """Changes the shapes of the inputs."""
         self._need_bind("reshape")
-        self._set_shapes(_descriptions(data_shapes), _descriptions(label_shapes) or None)
+        self._set_shapes(descriptions(data_shapes), descriptions(label_shapes) or None)
 
     # ---- running ---------------------------------------------------------------------------------
 
@@ -394,64 +384,6 @@ class Module(ContextMethods, ParameterMethods, BaseModule):
         bound = op.bind([there.get(name) for name in order])
         self._bound = (op, values, {**bounds, context: bound})
         return bound, free
-
-    def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
-        names = [d.name for d in self._data_shapes]
-        provided = getattr(batch, "provide_data", None)
-        if provided:
-            names = [d.name if isinstance(d, DataDesc) else d[0] for d in provided]
-        data = list(batch.data)
-        if len(data) < len(names):
-            raise NameMismatchError(
-                f"Data provided by the batch don't match names specified by data_names ({len(data)} arrays vs. {names})"
-            )
-        found = dict(zip(names, data, strict=False))
-        inputs: dict[str, NDArray] = {}
-        for description in self._data_shapes:
-            value = found.get(description.name)
-            if isinstance(value, np.ndarray):
-                value = nd.array(value, self._first_context, self._type_of(description))
-            if not isinstance(value, NDArray):
-                raise MXNetTypeError(
-                    f"Module.forward: input '{description.name}': got {type(value).__name__}, wanted an NDArray or a "
-                    "numpy array: pass mx.nd.array(x)"
-                )
-            inputs[description.name] = value.astype(self._type_of(description), copy=False)
-        types = {d.name: d.dtype for d in self._label_shapes or []}
-        for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
-            if name in self._arguments and isinstance(value, NDArray):
-                inputs[name] = value.astype(types.get(name, value.dtype), copy=False)
-        return inputs
-
-    def _fits_bound(self, inputs: Mapping[str, NDArray]) -> bool:
-        return all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes)
-
-    def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
-        """Binds the module again if a batch that ran has shapes other than the bound ones."""
-        if self._fits_bound(inputs):
-            return
-        self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
-        provided = getattr(batch, "provide_label", None)
-        if provided:
-            self._label_shapes = _descriptions(provided)
-        elif self._label_shapes and not getattr(batch, "label", None):
-            rows = self._data_shapes[0].shape[0]
-            self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
-        if not self._states:
-            self._rebind_group()
-
-    def _label(self, name: str, inputs: Mapping[str, NDArray], context: Context) -> NDArray:
-        """A label that is not given: zeros, since at inference its value does not matter.
-
-        Its shape is worked out from the other inputs of the same call: other threads may use other
-        batch sizes.
-        """
-        shape = self._symbol._shapes_with_labels({n: a.shape for n, a in inputs.items()}).get(name) or ()
-        if not shape or 0 in shape:
-            raise MXNetShapeError(
-                f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch"
-            )
-        return nd.zeros(shape, ctx=context)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """The results of the last ``forward`` of this thread, or, if it made none, of the

@@ -9,19 +9,22 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from ..base import (
-    MXNetRuntimeWarning,
-    MXNetTypeError,
-    MXNetValueError,
-    NotSupportedForSparseNDArray,
-    dtype_name,
-    is_number,
-    warn,
-)
+from .._dtypes import dtype_name
+from ..base import MXNetRuntimeWarning, MXNetTypeError, MXNetValueError, NotSupportedForSparseNDArray, is_number, warn
 from ..context import Context
+from ._elements import is_sparse
+from ._sparse_parts import (
+    check_shape,
+    checked_extents,
+    csr_of_coordinates,
+    csr_of_parts,
+    from_definition,
+    values_of,
+    whole_numbers,
+)
 from .creation import empty as _dense_empty
 from .creation import zeros as _dense_zeros
-from .ndarray import NDArray, _device, is_sparse
+from .ndarray import NDArray, _device
 from .ndarray import array as _dense_array
 
 __all__ = [
@@ -50,9 +53,10 @@ def warn_of_dense_copies(text: str) -> None:
 
 
 class BaseSparseNDArray(NDArray):
-    """The common base of sparse arrays. They have the operators of dense arrays, and no views."""
+    """The common base of sparse arrays. They have the operators of dense arrays, and no views.
 
-    __slots__ = ()
+    Unlike dense arrays they take attributes of programs, as in MXNet.
+    """
 
     @property
     def stype(self) -> str:
@@ -250,8 +254,6 @@ class CSRNDArray(BaseSparseNDArray):
     ``indices[indptr[i]:indptr[i + 1]]``, which rise. :func:`csr_matrix` and ``tostype`` make one.
     """
 
-    __slots__ = ()
-
     @property
     def indptr(self) -> NDArray:
         """A copy of the positions at which rows begin, and of the number of values (int64)."""
@@ -301,8 +303,6 @@ class RowSparseNDArray(BaseSparseNDArray):
     :func:`row_sparse_array` or ``tostype``.
     """
 
-    __slots__ = ()
-
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):
             raise ValueError("__getitem__ with int key is not implemented for RowSparseNDArray yet")
@@ -324,49 +324,6 @@ class RowSparseNDArray(BaseSparseNDArray):
         return made
 
 
-def _numbers(values: Any, what: str) -> np.ndarray[Any, Any]:
-    """Whole numbers of an array-like as int64."""
-    given = values.asnumpy() if isinstance(values, NDArray) else np.asarray(values)
-    try:
-        numbers = np.ascontiguousarray(given, dtype=np.int64)
-    except (TypeError, ValueError) as error:
-        raise MXNetTypeError(f"{what} are whole numbers: {error}") from None
-    if numbers.size and given.dtype.kind == "f" and not np.array_equal(numbers, given):
-        raise MXNetValueError(f"{what} are whole numbers, but some are not")
-    return numbers
-
-
-def _values(values: Any, dtype: Any) -> np.ndarray[Any, Any]:
-    """Values as a C-contiguous numpy array; float32 for lists, unless `dtype` says otherwise."""
-    if dtype is None:
-        dtype = values.dtype if isinstance(values, (NDArray, np.ndarray)) else np.float32
-    given = values.asnumpy() if isinstance(values, NDArray) else values
-    try:
-        return np.ascontiguousarray(np.asarray(given), dtype=dtype_name(dtype))
-    except (TypeError, ValueError):
-        raise TypeError("values must be array like object") from None
-
-
-def _check_shape(found: Any, wanted: Any) -> None:
-    if found and wanted and tuple(found) != tuple(wanted):
-        raise ValueError(f"Shape mismatch detected. {tuple(found)} v.s. {tuple(wanted)}")
-
-
-def _extents(shape: Any) -> list[int]:
-    try:
-        extents = [index(n) for n in shape]
-    except TypeError:
-        raise MXNetTypeError(f"a shape is a tuple of integers, got {shape!r}") from None
-    if any(n < 0 for n in extents):
-        raise MXNetValueError(f"the shape {tuple(extents)} has a negative extent")
-    return extents
-
-
-def _from_definition(stype: str, shape: Any, parts: tuple[Any, ...], ctx: Any) -> NDArray:
-    made: NDArray = _mxrt.from_parts(stype, _extents(shape), parts, _device(ctx))
-    return made
-
-
 def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None) -> CSRNDArray:
     """A csr matrix of a dense array, a csr matrix (scipy's too), a shape, of ``(data, indices,
     indptr)``, or of ``(data, (row, column))``.
@@ -375,24 +332,24 @@ def csr_matrix(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: 
     raises MXNetError. Raises ValueError for shapes that do not fit.
     """
     if isinstance(arg1, tuple) and len(arg1) == 2 and not isinstance(arg1[1], (tuple, list)):
-        _check_shape(arg1, shape)
+        check_shape(arg1, shape)
         return empty("csr", arg1, ctx=ctx, dtype=dtype)  # type: ignore[return-value]
     if isinstance(arg1, tuple) and len(arg1) == 2:
         if len(arg1[1]) != 2:
             raise ValueError(f"Unexpected length of coordinates: {len(arg1[1])}")
         row, column = arg1[1]
-        return _of_coordinates(arg1[0], row, column, shape, ctx, dtype)
+        return csr_of_coordinates(arg1[0], row, column, shape, ctx, dtype)  # type: ignore[return-value]
     if isinstance(arg1, tuple):
         if len(arg1) != 3:
             raise ValueError(f"Unexpected length of input tuple: {len(arg1)}")
-        return _csr_of_parts(*arg1, shape, ctx, dtype)
+        return csr_of_parts(*arg1, shape, ctx, dtype)  # type: ignore[return-value]
     if isinstance(arg1, RowSparseNDArray):
         raise ValueError("Unexpected input type: RowSparseNDArray")
     if isinstance(arg1, CSRNDArray) or is_sparse(arg1):
-        _check_shape(arg1.shape, shape)
+        check_shape(arg1.shape, shape)
         return array(arg1, ctx=ctx, dtype=dtype)  # type: ignore[return-value]
     dense = _dense_of(arg1, ctx, dtype)
-    _check_shape(dense.shape, shape)
+    check_shape(dense.shape, shape)
     return dense.tostype("csr")  # type: ignore[return-value]
 
 
@@ -400,40 +357,6 @@ def _dense_of(source: Any, ctx: Any, dtype: Any) -> NDArray:
     if dtype is None and isinstance(source, (NDArray, np.ndarray)):
         dtype = source.dtype
     return _dense_array(source, ctx=ctx, dtype=dtype)
-
-
-def _csr_of_parts(data: Any, indices: Any, indptr: Any, shape: Any, ctx: Any, dtype: Any) -> CSRNDArray:
-    values, columns, pointers = _values(data, dtype), _numbers(indices, "indices"), _numbers(indptr, "indptr")
-    if shape is None:
-        if not columns.size:
-            raise ValueError("invalid shape")
-        shape = (len(pointers) - 1, int(columns.max()) + 1)
-    if values.ndim != 1 or columns.ndim != 1 or pointers.ndim != 1 or not pointers.size or len(shape) != 2:
-        raise ValueError("invalid shape")
-    return _from_definition("csr", shape, (values, columns, pointers), ctx)  # type: ignore[return-value]
-
-
-def _of_coordinates(data: Any, row: Any, column: Any, shape: Any, ctx: Any, dtype: Any) -> CSRNDArray:
-    """A csr matrix of coordinates; values of equal position are added."""
-    rows, columns = _numbers(row, "row numbers"), _numbers(column, "columns")
-    values = np.asarray(data.asnumpy() if isinstance(data, NDArray) else data)
-    if values.ndim != 1 or values.shape != rows.shape or values.shape != columns.shape:
-        raise ValueError(f"coordinates of shapes {rows.shape} and {columns.shape} for values of shape {values.shape}")
-    if shape is None:
-        if not rows.size:
-            raise ValueError("invalid shape")
-        shape = (int(rows.max()) + 1, int(columns.max()) + 1)
-    if rows.size and (rows.min() < 0 or rows.max() >= shape[0]):
-        raise ValueError(f"row numbers from {rows.min()} to {rows.max()} for {shape[0]} rows")
-    order = np.lexsort((columns, rows))
-    rows, columns, values = rows[order], columns[order], values[order]
-    first = np.ones(len(rows), bool)
-    first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-    if rows.size:
-        values = np.add.reduceat(values, np.flatnonzero(first))
-    pointers = np.searchsorted(rows[first], np.arange(shape[0] + 1))
-    kind = np.float32 if dtype is None else dtype
-    return _csr_of_parts(values, columns[first], pointers, shape, ctx, kind)
 
 
 def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, dtype: Any = None) -> RowSparseNDArray:
@@ -446,23 +369,23 @@ def row_sparse_array(arg1: Any, shape: Any = None, ctx: Context | None = None, d
         if len(arg1) < 2:
             raise ValueError(f"Unexpected length of input tuple: {len(arg1)}")
         if len(arg1) > 2 or all(isinstance(n, (int, np.integer)) for n in arg1):
-            _check_shape(arg1, shape)
+            check_shape(arg1, shape)
             return empty("row_sparse", arg1, ctx=ctx, dtype=dtype)  # type: ignore[return-value]
-        values, rows = _values(arg1[0], dtype), _numbers(arg1[1], "indices")
+        values, rows = values_of(arg1[0], dtype), whole_numbers(arg1[1], "indices")
         if shape is None:
             if not rows.size:
                 raise ValueError("invalid shape")
             shape = (int(rows.max()) + 1, *values.shape[1:])
         if values.ndim != len(shape) or rows.ndim != 1 or 0 in tuple(shape[1:]):
             raise ValueError("invalid shape")
-        return _from_definition("row_sparse", shape, (values, rows, None), ctx)  # type: ignore[return-value]
+        return from_definition("row_sparse", shape, (values, rows, None), ctx)  # type: ignore[return-value]
     if isinstance(arg1, RowSparseNDArray):
-        _check_shape(arg1.shape, shape)
+        check_shape(arg1.shape, shape)
         return array(arg1, ctx=ctx, dtype=dtype)  # type: ignore[return-value]
     if isinstance(arg1, CSRNDArray):
         raise ValueError("Unexpected input type: CSRNDArray")
     dense = _dense_of(arg1, ctx, dtype)
-    _check_shape(dense.shape, shape)
+    check_shape(dense.shape, shape)
     return dense.tostype("row_sparse")  # type: ignore[return-value]
 
 
@@ -472,7 +395,7 @@ def zeros(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None,
         return _dense_zeros(shape, ctx=ctx, dtype=dtype, **kwargs)
     if stype not in ("csr", "row_sparse"):
         raise ValueError(f"unknown storage type {stype}")
-    made: NDArray = _mxrt.zeroed_stored(stype, _extents(_tuple(shape)), dtype_name(dtype), _device(ctx))
+    made: NDArray = _mxrt.zeroed_stored(stype, checked_extents(_tuple(shape)), dtype_name(dtype), _device(ctx))
     return made
 
 
@@ -516,7 +439,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         source_array.sum_duplicates()
     kind = source_array.dtype if dtype is None else dtype
     parts = (source_array.data, source_array.indices, source_array.indptr)
-    return _csr_of_parts(*parts, source_array.shape, ctx, kind)
+    return csr_of_parts(*parts, source_array.shape, ctx, kind)
 
 
 def _two(same_shape: str, broadcast: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

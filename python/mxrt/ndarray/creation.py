@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
+from .._dtypes import dtype_name, operator_dtype
 from .._extents import extents
 from .._np_mode import is_np_shape
-from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, dtype_name, is_number
+from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
 
@@ -104,7 +105,7 @@ def arange(
     repeat: int = 1,
     infer_range: bool | None = None,
     ctx: Context | None = None,
-    dtype: Any = None,
+    dtype: Any = "float32",
 ) -> NDArray:
     """Numbers from `start` (0 if only one bound is given) up to, but excluding, `stop`.
 
@@ -116,19 +117,20 @@ def arange(
     if (end - first) * step < 0:
         raise MXNetValueError(f"arange: from {first} to {end} there are no steps of {step}", op="_arange")
     count = np.arange(np.ceil((end - first) / step))
-    if "int" in dtype_name(dtype):
+    name = operator_dtype(dtype)
+    if "int" in name:
         first, step = np.trunc(first), np.trunc(step)
     values = first + count * step
-    return array(np.repeat(values, repeat), ctx=ctx, dtype=dtype)
+    return array(np.repeat(values, repeat), ctx=ctx, dtype=name)
 
 
 def linspace(
-    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = None
+    start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None, dtype: Any = "float32"
 ) -> NDArray:
     """`num` numbers at equal distances from `start` to `stop`, which is left out without
     `endpoint`.
     """
-    return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=dtype)
+    return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=operator_dtype(dtype))
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:

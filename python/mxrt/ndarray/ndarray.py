@@ -11,25 +11,23 @@ import numpy as np
 
 from .. import _mxrt
 from .._awaiting import Awaitable
+from .._dtypes import dtype_class, dtype_name
 from .._methods import OperatorMethods
-from .._np_mode import is_np_shape
 from ..base import (
     MXNetNotImplementedError,
     MXNetRuntimeWarning,
     MXNetShapeError,
-    MXNetTypeError,
     MXNetValueError,
-    dtype_class,
-    dtype_name,
     is_number,
     no_training,
     warn,
-    warn_of_changed,
 )
 from ..context import Context, checked_context, current_context
 from . import _codes
 from . import _indexing as indexing
+from ._elements import elements, is_sparse
 from ._exchange import Exchange
+from ._parts import Parts
 from ._reshape import shape_argument, target_shape
 
 __all__ = ["NDArray", "waitall"]
@@ -53,7 +51,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
+class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
     """A multi-dimensional array.
 
     Operators return at once; the value is computed in the background. Reading it (``asnumpy``,
@@ -309,57 +307,6 @@ class NDArray(_mxrt.NDArrayBase, OperatorMethods, Exchange, Awaitable):
 
     # ---- parts of it -----------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> NDArray:
-        shape = self.shape
-        if type(key) is int and shape:
-            return self._row(key, shape)
-        if isinstance(key, (str, bytes, float, complex)):
-            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
-        if not indexing.is_basic(key):
-            made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
-            return made
-        region = indexing.basic_region(shape, key)
-        # A single element is an array of shape (1,), unless the array itself has no axes or shapes
-        # are NumPy's.
-        picked = indexing.region_shape(region) or ((1,) if shape and not is_np_shape() else ())
-        if indexing.is_contiguous(region):
-            view: NDArray = self._view(0 if 0 in picked else region[0], list(picked))
-            return view
-        copy = _empty(picked, self.context, self._dtype_name)
-        _mxrt.copy_region(copy, indexing.whole_region(picked), self, region)
-        return copy
-
-    def _row(self, index: int, shape: tuple[int, ...]) -> NDArray:
-        extent = shape[0]
-        if not -extent <= index < extent:
-            raise IndexError(f"index {index} is out of bounds for axis 0 with size {extent}")
-        rest = list(shape[1:])
-        width = 1
-        for n in rest:
-            width *= n
-        if not rest and not is_np_shape():
-            rest = [1]
-        view: NDArray = self._view((index % extent) * width, rest)
-        return view
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, (str, bytes, float, complex)):
-            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
-        source = self._value(value)
-        if not self.shape and isinstance(key, slice) and key == slice(None):
-            # All of an array without axes, which has none to be sliced.
-            key = ()
-        if indexing.is_basic(key):
-            region = indexing.basic_region(self.shape, key)
-            target_shape = indexing.region_shape(region)
-            _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, target_shape))
-            return
-        at = indexing.positions(self.shape, key)
-        spread = _empty(at.shape, self.context, self._dtype_name)
-        whole = indexing.whole_region(at.shape)
-        _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
-        _mxrt.scatter(self, at, spread)
-
     def _value(self, value: Any) -> NDArray:
         """The assigned value, as an array with elements like those here."""
         if isinstance(value, NDArray):
@@ -520,23 +467,6 @@ def _empty(shape: tuple[int, ...], ctx: Context | str | None, dtype: str) -> NDA
     return made
 
 
-def is_sparse(value: Any) -> bool:
-    """Whether a value is a sparse matrix, such as those of scipy."""
-    return hasattr(value, "toarray") and hasattr(value, "nnz") and hasattr(value, "format")
-
-
-def numbers(values: Any, name: str) -> np.ndarray[Any, Any]:
-    """A numpy array of Python numbers. Whole numbers that the type does not have wrap around: numpy
-    did so at MXNet's time, and raises OverflowError today.
-    """
-    try:
-        return np.array(values, dtype=name, order="C")
-    except OverflowError:
-        found = np.array(values)
-        whole = found.astype(np.int64) if found.dtype.kind == "f" else found
-        return whole.astype(name, order="C")
-
-
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """A new array with the values of `source_array`: a list, number, numpy array or NDArray.
 
@@ -552,31 +482,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
     name = dtype_name(dtype)
     if name == "bfloat16":
         raise MXNetNotImplementedError("arrays of bfloat16 cannot be made from Python values in this build of mxrt")
-    if isinstance(source_array, np.ndarray):
-        if source_array.dtype.kind == "c":
-            raise MXNetTypeError("array: complex numbers have no element type; pass the real or the imaginary part")
-        try:
-            values = np.asarray(source_array, dtype=name, order="C")
-        except (TypeError, ValueError) as error:
-            raise MXNetTypeError(
-                f"array: a numpy array of dtype {source_array.dtype} has no numbers: {error}"
-            ) from None
-        if name == "float32" and source_array.dtype.kind != "f":
-            warn_of_changed(source_array, values, "array")
-    elif is_sparse(source_array):
+    if not isinstance(source_array, np.ndarray) and is_sparse(source_array):
         from ._sparse_arrays import array as sparse_array
 
         return sparse_array(source_array, ctx, dtype)
-    else:
-        try:
-            values = numbers(source_array, name)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise TypeError(f"source_array must be array like object: {error}") from None
-        if name == "float32" and (np.abs(values) >= 1 << 24).any():
-            warn_of_changed(np.asarray(source_array), values, "array")
-    if not values.flags.c_contiguous or not values.flags.aligned:
-        values = values.copy()
-    made: NDArray = _mxrt.from_numpy(values, _device(ctx))
+    made: NDArray = _mxrt.from_numpy(elements(source_array, name), _device(ctx))
     return made

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
+from .._dtypes import operator_dtype
 from .._extents import extents
 from .._functions import module_functions as _module_functions
-from ..base import dtype_name, is_number
+from ..base import _Null, is_number
 from ..context import Context, current_context
 from ._make import make as _make
 from .ndarray import NDArray
@@ -46,9 +47,9 @@ def _sample(
     element.
     """
     values = list(parameters.values())
-    if dtype is None and isinstance(out, NDArray):
+    if dtype is _Null and isinstance(out, NDArray):
         dtype = out.dtype
-    attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
+    attrs: dict[str, Any] = {} if dtype is _Null else {"dtype": operator_dtype(dtype)}
     if all(isinstance(v, NDArray) for v in values):
         if shape is not None:
             attrs["shape"] = extents(shape)
@@ -72,7 +73,7 @@ def uniform(
     low: Any = 0,
     high: Any = 1,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
     name: str | None = None,
@@ -85,7 +86,7 @@ def normal(
     loc: Any = 0,
     scale: Any = 1,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
     name: str | None = None,
@@ -101,14 +102,14 @@ def randn(*shape: int, **kwargs: Any) -> Any:
 
 
 def poisson(
-    lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, name: str | None = None
+    lam: Any = 1, shape: Any = None, dtype: Any = _Null, ctx: Any = None, out: Any = None, name: str | None = None
 ) -> Any:
     """Poisson distribution with mean `lam`."""
     return _sample("poisson", {"lam": lam}, {}, shape, dtype, ctx, out)
 
 
 def exponential(
-    scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, name: str | None = None
+    scale: Any = 1, shape: Any = None, dtype: Any = _Null, ctx: Any = None, out: Any = None, name: str | None = None
 ) -> Any:
     """Exponential distribution with mean `scale`."""
     return _sample("exponential", {"lam": 1.0 / scale}, {}, shape, dtype, ctx, out)
@@ -118,7 +119,7 @@ def gamma(
     alpha: Any = 1,
     beta: Any = 1,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
     name: str | None = None,
@@ -131,7 +132,7 @@ def negative_binomial(
     k: Any = 1,
     p: Any = 1,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
     name: str | None = None,
@@ -144,7 +145,7 @@ def generalized_negative_binomial(
     mu: Any = 1,
     alpha: Any = 1,
     shape: Any = None,
-    dtype: Any = None,
+    dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
     name: str | None = None,
@@ -154,10 +155,16 @@ def generalized_negative_binomial(
 
 
 def randint(
-    low: Any, high: Any, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None, name: str | None = None
+    low: Any,
+    high: Any,
+    shape: Any = None,
+    dtype: Any = _Null,
+    ctx: Any = None,
+    out: Any = None,
+    name: str | None = None,
 ) -> Any:
     """Whole numbers from `low` up to, but without, `high`."""
-    if dtype is None and out is None:
+    if dtype is _Null and out is None:
         dtype = "int32"
     return _sample("randint", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
 
@@ -171,7 +178,7 @@ def multinomial(
     name: str | None = None,
 ) -> Any:
     """Draws of categories with the given probabilities."""
-    attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
+    attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": operator_dtype(dtype)}
     if shape is not None:
         attrs["shape"] = extents(shape)
     return _mxrt.invoke("_sample_multinomial", (data,), attrs, out)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
-from ..base import dtype_name, is_number
+from .._dtypes import dtype_name
+from ..base import is_number
 from ..context import current_context
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _device
@@ -105,9 +106,12 @@ def create(operator: str, attrs: dict[str, Any], ctx: Any = None, out: Any = Non
 
 
 def check_out(operator: str, out: Any) -> None:
-    """Refuses what is no array of ``mx.np`` as ``out``."""
-    if not isinstance(out, ndarray):
-        raise TypeError(f"{_shown(operator)}: out must be an array of mx.np, got {type(out).__name__}")
+    """Refuses as ``out`` what is neither an array of ``mx.np`` nor a tuple or list of them. As in
+    MXNet, a call returns what it was given there.
+    """
+    for array in out if isinstance(out, (tuple, list)) else (out,):
+        if not isinstance(array, ndarray):
+            raise TypeError(f"{_shown(operator)}: out must be an array of mx.np, got {type(array).__name__}")
 
 
 def _symbol(operator: str, inputs: Sequence[Any], attrs: dict[str, Any] | None) -> Any:

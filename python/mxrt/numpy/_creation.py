@@ -7,12 +7,13 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
+from .._dtypes import dtype_name
 from .._np_mode import ShapeScope
-from ..base import dtype_name, is_number
+from ..base import is_number
 from ..context import Context
 from ..ndarray import NDArray
 from ..ndarray.ndarray import _empty
-from ._call import call, create, makes_symbols
+from ._call import call, computed_in_python, create, makes_symbols
 from .multiarray import array, checked_axes_shape, ndarray
 
 __all__ = [
@@ -115,6 +116,10 @@ def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool 
         raise NotImplementedError("Creating array by using sub-class is not supported at this moment")
     if shape is not None:
         raise NotImplementedError("Assigning new shape is not supported at this moment")
+    if isinstance(prototype, _mxrt.SymbolBase):
+        name = "None" if dtype is None else dtype_name(dtype)
+        attrs = {"dtype": name, "order": order, "subok": subok, "shape": shape}
+        return computed_in_python("empty_like_fallback", (prototype,), attrs)
     return zeros_like(prototype, dtype)
 
 

@@ -35,6 +35,27 @@ def _extents(value: Any) -> tuple[int, ...]:
     return (value,) if isinstance(value, int) else tuple(value)
 
 
+@register("empty_like_fallback")
+class _EmptyLike(CustomOpProp):
+    """``np.empty_like``: an array like another one. Its elements are zero."""
+
+    def __init__(self, dtype: str = "None", order: str = "C", subok: str = "False", shape: str = "None") -> None:
+        super().__init__()
+        self._dtype = None if dtype == "None" else dtype
+
+    def list_arguments(self) -> list[str]:
+        return ["prototype"]
+
+    def infer_shape(self, in_shape: list[Any]) -> tuple[Any, ...]:
+        return in_shape, (in_shape[0],), ()
+
+    def infer_type(self, in_type: list[Any]) -> tuple[Any, ...]:
+        return in_type, (in_type[0] if self._dtype is None else onp.dtype(self._dtype).type,), ()
+
+    def create_operator(self, ctx: Any, in_shapes: list[Any], in_dtypes: list[Any]) -> CustomOp:
+        return _Computed(lambda prototype: onp.zeros(prototype.shape))
+
+
 @register("resize_fallback")
 class _Resize(CustomOpProp):
     """``np.resize``: an array of a shape of any size, filled with the elements, repeated."""

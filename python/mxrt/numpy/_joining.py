@@ -166,7 +166,9 @@ def vsplit(ary: Any, indices_or_sections: Any) -> Any:
 def dsplit(ary: Any, indices_or_sections: Any) -> Any:
     """Parts along the third axis."""
     _needs_axes("dsplit", ary, 3)
-    return split(ary, indices_or_sections, 2)
+    if isinstance(ary, ndarray):
+        return split(ary, indices_or_sections, 2)
+    return _parts("_npi_dsplit", ary, *_cuts(indices_or_sections), 2)
 
 
 def _needs_axes(name: str, ary: Any, count: int) -> None:

@@ -9,7 +9,7 @@ import numpy as onp
 from ..base import is_number
 from ._call import Function, call, direct
 from ._protocols import FALLBACK_LINALG
-from ._rows import absolute, max, min, sum
+from ._rows import abs, max, min, sum
 from .multiarray import ndarray
 
 __all__ = [
@@ -99,18 +99,26 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
             row, column = axes
             inside, outside = (column, row) if isinstance(ord, str) else (row, column)
             extreme = max if ord in ("inf", 1) else min
-            sums = sum(absolute(x), axis=inside, keepdims=True)
-            made = extreme(sums, axis=outside, keepdims=True)
-            return made if keepdims else made.squeeze(axis=(row, column))
+            sums = sum(abs(x), axis=inside, keepdims=keepdims)
+            return extreme(sums, axis=outside if keepdims else _without(outside, inside, x), keepdims=keepdims)
         if ord in (2, -2):
             return _norm(x, ord, axes, keepdims, 0)
     if ord in ("inf", "-inf"):
-        return (max if ord == "inf" else min)(absolute(x), axis=axes, keepdims=keepdims)
+        return (max if ord == "inf" else min)(abs(x), axis=axes, keepdims=keepdims)
     if ord == "nuc":
         return _norm(x, 2, axes, keepdims, 2)
     if ord in (None, "fro", "f"):
         return _norm(x, 2, axes, keepdims, 1)
     return _norm(x, ord, axes, keepdims, -1)
+
+
+def _without(axis: int, other: int, x: Any) -> int:
+    """The number that an axis has when another one is gone. Axes of arrays may be counted from both
+    ends, those of a symbol from one.
+    """
+    if isinstance(x, ndarray):
+        axis, other = (one + x.ndim if one < 0 else one for one in (axis, other))
+    return axis - 1 if 0 <= other < axis else axis + 1 if axis < other < 0 else axis
 
 
 def _norm(x: Any, ord: Any, axis: Any, keepdims: bool, flag: int) -> Any:

@@ -9,12 +9,14 @@ from typing import Any, NoReturn
 import numpy as onp
 
 from .. import _mxrt
+from .._dtypes import dtype_name
 from .._extents import extents
-from ..base import MXNetTypeError, MXNetValueError, dtype_name, is_number, no_training, warn
+from ..base import MXNetTypeError, MXNetValueError, is_number, no_training, warn
 from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing
-from ..ndarray.ndarray import _empty, numbers
+from ..ndarray._elements import numbers
+from ..ndarray.ndarray import _empty
 from ..ndarray.ndarray import array as _legacy_array
 from . import _keys
 from ._methods import NumpyMethods
@@ -30,9 +32,9 @@ class ndarray(NumpyMethods):
 
     It is computed in the background and holds failures like :class:`mxrt.nd.NDArray`, with which it
     can share its elements: ``as_nd_ndarray``. Make one with :func:`mxrt.np.array` and the like.
-    """
 
-    __slots__ = ()
+    Unlike an array of ``mx.nd`` it takes attributes of programs, as in MXNet.
+    """
 
     # ---- NumPy's protocols -----------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
     """The function of an operator."""
     from ..symbol._make import make as make_of_symbols
 
-    of_arrays, of_symbols = (one(operator, name, module) for one in (make_of_arrays, make_of_symbols))
+    of_arrays, of_symbols = (one(operator, name, module, True) for one in (make_of_arrays, make_of_symbols))
 
     def function(*args: Any, **kwargs: Any) -> Any:
         for value in _values(args, kwargs):

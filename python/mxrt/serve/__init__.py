@@ -312,19 +312,19 @@ class Batcher:
         """Returns the network's result for these arrays: one array, or a list of the outputs.
         ``options`` are those of a call, such as ``priority`` and ``deadline``.
         """
-        from ..gluon import parameter as parameters
+        from ..gluon._publishing import generation
 
         number, made = self._made
-        if number != parameters.generation():
+        if number != generation():
             made = self._make(args)
         return made(*args, **options)
 
     def _make(self, args: tuple[Any, ...]) -> Any:
-        from ..gluon import parameter as parameters
+        from ..gluon._publishing import generation
 
         with self._lock:
             known, made = self._made
-            number = parameters.generation()
+            number = generation()
             if known == number:
                 # Another thread was first: calls of two batchers would not be joined.
                 return made

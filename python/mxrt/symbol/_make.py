@@ -13,9 +13,9 @@ def _is_symbol(value: Any) -> bool:
     return isinstance(value, _mxrt.SymbolBase)
 
 
-def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
-    """The function of an operator."""
-    binding = Binding(operator)
+def make(operator: _mxrt.Operator, name: str, module: str, of_numpy: bool = False) -> Any:
+    """The function of an operator, of NumPy's interface or not."""
+    binding = Binding(operator, of_numpy)
     canonical = operator.name
     hint = name.lower()
 

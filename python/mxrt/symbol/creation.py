@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base import dtype_name, is_number
+from .._dtypes import dtype_name
+from ..base import is_number
 from ._operators import apply
 from .symbol import Symbol
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._dtypes import operator_dtype
 from .._extents import extents
 from .._functions import module_functions as _module_functions
-from ..base import dtype_name, is_number
+from ..base import _Null, is_number
 from ._make import make as _make
 from ._operators import apply
 from .symbol import Symbol
@@ -39,7 +40,7 @@ __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 
 
 def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwargs: dict[str, Any]) -> Symbol:
-    attrs: dict[str, Any] = {} if dtype is None else {"dtype": dtype_name(dtype)}
+    attrs: dict[str, Any] = {} if dtype is _Null else {"dtype": operator_dtype(dtype)}
     if shape is not None:
         attrs["shape"] = extents(shape)
     name = kwargs.pop("name", None)
@@ -55,12 +56,12 @@ def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwarg
     return apply(f"_random_{kind}", f"_random_{kind}", [], {**parameters, **attrs, **kwargs}, name)
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """Evenly distributed between `low` and `high`."""
     return _sample("uniform", {"low": low, "high": high}, shape, dtype, kwargs)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """Normally distributed around `loc` with deviation `scale`."""
     return _sample("normal", {"loc": loc, "scale": scale}, shape, dtype, kwargs)
 
@@ -69,38 +70,38 @@ def randn(*shape: int, **kwargs: Any) -> Symbol:
     """Normally distributed around `loc` with deviation `scale`, 0 and 1 unless given; the shape as
     arguments.
     """
-    dtype = kwargs.pop("dtype", None)
+    dtype = kwargs.pop("dtype", _Null)
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or None, dtype, **kwargs)
 
 
-def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def poisson(lam: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """Poisson distributed with mean `lam`."""
     return _sample("poisson", {"lam": lam}, shape, dtype, kwargs)
 
 
-def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def exponential(scale: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """Exponentially distributed with mean `scale`."""
     return _sample("exponential", {"lam": 1.0 / scale}, shape, dtype, kwargs)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """Gamma distributed with shape `alpha` and scale `beta`."""
     return _sample("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, kwargs)
 
 
-def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def negative_binomial(k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """How often one fails before `k` successes that have probability `p` each."""
     return _sample("negative_binomial", {"k": k, "p": p}, shape, dtype, kwargs)
 
 
 def generalized_negative_binomial(
-    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any
+    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = _Null, **kwargs: Any
 ) -> Symbol:
     """Negative binomial with mean `mu` and dispersion `alpha`."""
     return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, kwargs)
 
 
-def randint(low: int, high: int, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
+def randint(low: int, high: int, shape: Any = None, dtype: Any = _Null, **kwargs: Any) -> Symbol:
     """Whole numbers from `low` to `high`, which is left out; numbers only."""
     if isinstance(low, Symbol) or isinstance(high, Symbol):
         raise ValueError("Distribution parameters of randint must be numbers.")
@@ -111,7 +112,7 @@ def multinomial(data: Symbol, shape: Any = None, get_prob: bool = True, dtype: A
     """Numbers of classes drawn with the probabilities in the last axis of `data`; with `get_prob`
     also the logarithms of the probabilities of those drawn.
     """
-    attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": dtype_name(dtype)}
+    attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": operator_dtype(dtype)}
     if shape is not None:
         attrs["shape"] = extents(shape)
     name = kwargs.pop("name", None)

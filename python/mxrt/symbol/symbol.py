@@ -10,20 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _mxrt, attribute
+from .._dtypes import dtype_name
 from .._extents import extents
 from .._log import LOGGER
 from .._methods import OperatorMethods
 from .._np_mode import is_np_shape
-from ..base import (
-    MXNetShapeError,
-    MXNetTypeError,
-    NotImplementedForSymbol,
-    dtype_class,
-    dtype_name,
-    no_training,
-    warn,
-)
+from ..base import MXNetShapeError, MXNetTypeError, NotImplementedForSymbol, no_training, warn
 from ..context import Context, current_context
+from ._given import Given, classes
 from ._operators import SymbolOperators, apply
 
 if TYPE_CHECKING:
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Symbol", "Variable", "load", "load_json", "var"]
 
 
-class Symbol(SymbolOperators, OperatorMethods):
+class Symbol(Given, SymbolOperators, OperatorMethods):
     """Outputs of operators over variables: what a ``-symbol.json`` file holds.
 
     A symbol has no values. ``bind`` or :class:`mxrt.gluon.SymbolBlock` give its variables arrays
@@ -173,36 +167,13 @@ class Symbol(SymbolOperators, OperatorMethods):
         """
         return self._infer_shape_as_mxnet(self._known_shapes(args, kwargs))
 
-    def _shapes_known(self, **known: tuple[int, ...]) -> tuple[Any, Any, Any]:
-        """Infers shapes like ``infer_shape_partial``, and all that follows from these."""
-        return self._infer_shape(self._known_shapes((), known), True)[:3]
-
-    def _shapes_with_labels(self, known: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        """Shapes of the arguments. Labels that are reshaped on their way to a loss have one too."""
-        found = self._infer_shape(self._known_shapes((), dict(known)), True, True)[0]
-        return dict(zip(self.list_arguments(), found, strict=True))
-
-    def _known_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, list[int]]]:
-        if args and kwargs:
-            raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
-        given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
-        known = []
-        numpy = is_np_shape()
-        for name, shape in given:
-            if shape is None:
-                continue
-            if not isinstance(shape, (tuple, list)):
-                raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape)}.")
-            known.append((name, [int(n) if numpy else max(int(n), 0) for n in shape]))
-        return known
-
     def infer_type(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Element types of arguments, outputs and auxiliary states, from those given by position or
         name.
         """
         arguments, outputs, aux, complete = self._infer_type(self._known_types(args, kwargs), False)
         if complete:
-            return _classes(arguments), _classes(outputs), _classes(aux)
+            return classes(arguments), classes(outputs), classes(aux)
         unknown = [f"{n}: None" for n, t in zip(self.list_arguments(), arguments, strict=True) if t is None]
         warn(
             "Cannot decide type for the following arguments. Consider providing them as input:\n\t"
@@ -213,13 +184,7 @@ class Symbol(SymbolOperators, OperatorMethods):
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Infers types like ``infer_type``; an unknown type is None."""
         arguments, outputs, aux, _ = self._infer_type(self._known_types(args, kwargs), True)
-        return _classes(arguments), _classes(outputs), _classes(aux)
-
-    def _known_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, str]]:
-        if args and kwargs:
-            raise ValueError("Can only specify known argument types either by positional or kwargs way.")
-        given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
-        return [(name, dtype_name(dtype)) for name, dtype in given if dtype is not None]
+        return classes(arguments), classes(outputs), classes(aux)
 
     # ---- running ---------------------------------------------------------------------------------
 
@@ -240,7 +205,7 @@ class Symbol(SymbolOperators, OperatorMethods):
         own. All contexts of the CPU compute together. Other devices divide the graph; nodes of no
         group run on `ctx`.
         """
-        from ..executor import bind
+        from .._binding import bind
 
         return bind(self, ctx, args, aux_states, args_grad, group2ctx)
 
@@ -263,7 +228,7 @@ class Symbol(SymbolOperators, OperatorMethods):
         enough, and others are put there. Then arguments named in `shared_arg_names`, and auxiliary
         states, are those of the executor `shared_exec`, if there is one, as in MXNet.
         """
-        from ..executor import shared_arrays, simple_bind
+        from .._binding import shared_arrays, simple_bind
 
         if shared_buffer is not None and not isinstance(shared_buffer, dict):
             raise ValueError(f"simple_bind: shared_buffer must be a dict of NDArrays, got {type(shared_buffer)}")
@@ -427,10 +392,6 @@ class Symbol(SymbolOperators, OperatorMethods):
     def backward(self) -> NoReturn:
         """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.backward)
-
-
-def _classes(names: list[str | None]) -> list[Any]:
-    return [None if name is None else dtype_class(name) for name in names]
 
 
 def var(

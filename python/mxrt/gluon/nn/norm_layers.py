@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...base import dtype_name
+from ..._dtypes import dtype_name
 from ..hybrid_block import HybridBlock
 from ..parameter import Parameter
 

@@ -31,9 +31,11 @@ def _method(name: str) -> Any:
 
 
 class _Symbol(Symbol):
-    """A symbol whose operators and methods are those of arrays of ``mx.np``."""
+    """A symbol whose operators and methods are those of arrays of ``mx.np``.
 
-    __slots__ = ()
+    Unlike a symbol of ``mx.sym`` it takes attributes of programs, as in MXNet.
+    """
+
     __array_ufunc__ = None
 
     def as_nd_ndarray(self) -> Symbol:
@@ -55,23 +57,28 @@ class _Symbol(Symbol):
         """
         if isinstance(index, str) or len(self) > 1:
             return _Symbol(super().__getitem__(index))
-        return self if index == () else self._part(index if isinstance(index, tuple) else (index,))
+        if isinstance(index, tuple):
+            return self._part(index, True) if index else self
+        return self._part((index,), not isinstance(index, slice))
 
-    def _part(self, keys: tuple[Any, ...]) -> _Symbol:
+    def _part(self, keys: tuple[Any, ...], reshaped: bool) -> _Symbol:
         if keys and keys[-1] is Ellipsis:
             keys = keys[:-1]
         begin: list[int | None] = []
         end: list[int | None] = []
         step: list[int | None] = []
-        dropped: list[int] = []
+        # What the reshape does with each axis: -2 keeps it, -3 drops it, -4 keeps all others.
+        codes: list[int] = []
         added: list[int] = []
         for key in keys:
             if key is None:
-                added.append(len(begin) - len(dropped) + len(added))
+                added.append(codes.count(-2) + len(added))
                 continue
             if isinstance(key, int) and not isinstance(key, bool):
-                dropped.append(len(begin))
+                codes.append(-3)
                 key = slice(key, key + 1 or None)
+            else:
+                codes.append(-2)
             if not isinstance(key, slice):
                 raise IndexError(f"a symbol is indexed by integers, slices and None, not by {type(key)}")
             begin.append(key.start)
@@ -81,8 +88,8 @@ class _Symbol(Symbol):
         if begin:
             attrs = {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)}
             made = apply_np("_npi_slice", [made], attrs)
-        if dropped:
-            made = apply_np("_np_squeeze", [made], {"axis": tuple(dropped)})
+            if reshaped:
+                made = apply_np("_npx_reshape", [made], {"newshape": (*codes, -4)})
         for axis in added:
             made = apply_np("_npi_expand_dims", [made], {"axis": axis})
         return made  # type: ignore[no-any-return]
@@ -114,7 +121,7 @@ class _Symbol(Symbol):
 
     def astype(self, dtype: Any, **kwargs: Any) -> Any:
         """The elements in another dtype."""
-        from ...base import dtype_name
+        from ..._dtypes import dtype_name
 
         return apply_np("Cast", [self], {"dtype": dtype_name(dtype)})
 

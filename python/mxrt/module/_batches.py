@@ -1,0 +1,104 @@
+"""Inputs of modules: what a batch has, and the shapes that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import ndarray as nd
+from ..base import MXNetError, MXNetShapeError, MXNetTypeError
+from ..context import Context
+from ..io import DataDesc
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+__all__ = ["BatchMethods", "NameMismatchError", "descriptions"]
+
+
+class NameMismatchError(MXNetError, ValueError):
+    """Names of inputs do not fit the symbol."""
+
+
+def descriptions(shapes: Any) -> list[DataDesc]:
+    """Descriptions of inputs, which may be given as tuples."""
+    return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or []]
+
+
+class BatchMethods:
+    """Methods of :class:`mxrt.mod.Module` for the inputs of a call."""
+
+    _symbol: Symbol
+    _arguments: list[str]
+    _label_names: list[str]
+    _data_shapes: list[DataDesc]
+    _label_shapes: list[DataDesc] | None
+    _first_context: Context
+    # For every state the arrays of all contexts.
+    _states: list[list[NDArray]]
+
+    def _type_of(self, data: DataDesc) -> Any:
+        """The element type of an input."""
+        raise NotImplementedError
+
+    def _rebind_group(self) -> None:
+        raise NotImplementedError
+
+    def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
+        names = [d.name for d in self._data_shapes]
+        provided = getattr(batch, "provide_data", None)
+        if provided:
+            names = [d.name if isinstance(d, DataDesc) else d[0] for d in provided]
+        data = list(batch.data)
+        if len(data) < len(names):
+            raise NameMismatchError(
+                f"Data provided by the batch don't match names specified by data_names ({len(data)} arrays vs. {names})"
+            )
+        found = dict(zip(names, data, strict=False))
+        inputs: dict[str, NDArray] = {}
+        for description in self._data_shapes:
+            value = found.get(description.name)
+            if isinstance(value, np.ndarray):
+                value = nd.array(value, self._first_context, self._type_of(description))
+            if not isinstance(value, NDArray):
+                raise MXNetTypeError(
+                    f"Module.forward: input '{description.name}': got {type(value).__name__}, wanted an NDArray or a "
+                    "numpy array: pass mx.nd.array(x)"
+                )
+            inputs[description.name] = value.astype(self._type_of(description), copy=False)
+        types = {d.name: d.dtype for d in self._label_shapes or []}
+        for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
+            if name in self._arguments and isinstance(value, NDArray):
+                inputs[name] = value.astype(types.get(name, value.dtype), copy=False)
+        return inputs
+
+    def _fits_bound(self, inputs: Mapping[str, NDArray]) -> bool:
+        return all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes)
+
+    def _follow(self, inputs: dict[str, NDArray], batch: Any) -> None:
+        """Binds the module again if a batch that ran has shapes other than the bound ones."""
+        if self._fits_bound(inputs):
+            return
+        self._data_shapes = [DataDesc(d.name, inputs[d.name].shape, d.dtype, d.layout) for d in self._data_shapes]
+        provided = getattr(batch, "provide_label", None)
+        if provided:
+            self._label_shapes = descriptions(provided)
+        elif self._label_shapes and not getattr(batch, "label", None):
+            rows = self._data_shapes[0].shape[0]
+            self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
+        if not self._states:
+            self._rebind_group()
+
+    def _label(self, name: str, inputs: Mapping[str, NDArray], context: Context) -> NDArray:
+        """A label that is not given: zeros, since at inference its value does not matter.
+
+        Its shape is worked out from the other inputs of the same call: other threads may use other
+        batch sizes.
+        """
+        shape = self._symbol._shapes_with_labels({n: a.shape for n, a in inputs.items()}).get(name) or ()
+        if not shape or 0 in shape:
+            raise MXNetShapeError(
+                f"Module.forward: the shape of '{name}' is not known; give it in label_shapes or the batch"
+            )
+        return nd.zeros(shape, ctx=context)

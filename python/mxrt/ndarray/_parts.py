@@ -1,0 +1,75 @@
+"""Parts of an array: reading and writing by keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import _mxrt
+from .._np_mode import is_np_shape
+from . import _indexing as indexing
+
+if TYPE_CHECKING:
+    from .ndarray import NDArray
+
+__all__ = ["Parts"]
+
+
+class Parts(_mxrt.NDArrayBase):
+    """An array whose parts are read and written by keys."""
+
+    __slots__ = ()
+
+    def _value(self, value: Any) -> NDArray:
+        """The assigned value, as an array with elements like those here."""
+        raise NotImplementedError
+
+    def __getitem__(self, key: Any) -> NDArray:
+        shape = self.shape
+        if type(key) is int and shape:
+            return self._row(key, shape)
+        if isinstance(key, (str, bytes, float, complex)):
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
+        if not indexing.is_basic(key):
+            made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
+            return made
+        region = indexing.basic_region(shape, key)
+        # A single element is an array of shape (1,), unless the array itself has no axes or shapes
+        # are NumPy's.
+        picked = indexing.region_shape(region) or ((1,) if shape and not is_np_shape() else ())
+        if indexing.is_contiguous(region):
+            view: NDArray = self._view(0 if 0 in picked else region[0], list(picked))
+            return view
+        copy: NDArray = _mxrt.zeroed(list(picked), self._dtype_name, self._device)
+        _mxrt.copy_region(copy, indexing.whole_region(picked), self, region)
+        return copy
+
+    def _row(self, index: int, shape: tuple[int, ...]) -> NDArray:
+        extent = shape[0]
+        if not -extent <= index < extent:
+            raise IndexError(f"index {index} is out of bounds for axis 0 with size {extent}")
+        rest = list(shape[1:])
+        width = 1
+        for n in rest:
+            width *= n
+        if not rest and not is_np_shape():
+            rest = [1]
+        view: NDArray = self._view((index % extent) * width, rest)
+        return view
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, (str, bytes, float, complex)):
+            raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
+        source = self._value(value)
+        if not self.shape and isinstance(key, slice) and key == slice(None):
+            # All of an array without axes, which has none to be sliced.
+            key = ()
+        if indexing.is_basic(key):
+            region = indexing.basic_region(self.shape, key)
+            target_shape = indexing.region_shape(region)
+            _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, target_shape))
+            return
+        at = indexing.positions(self.shape, key)
+        spread = _mxrt.zeroed(list(at.shape), self._dtype_name, self._device)
+        whole = indexing.whole_region(at.shape)
+        _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
+        _mxrt.scatter(self, at, spread)
