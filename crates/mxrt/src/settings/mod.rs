@@ -195,6 +195,18 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_is_0_or_1() {
+        let switches: Vec<&str> =
+            SETTINGS.iter().filter(|row| row.expects.starts_with("0 or 1")).map(|row| row.name).collect();
+        assert!(switches.len() >= 6, "{switches:?}");
+        for name in switches {
+            assert!(read(&[(name, "0")]).is_ok() && read(&[(name, "1")]).is_ok(), "{name}");
+            let error = read(&[(name, "yes")]).unwrap_err();
+            assert!(error.starts_with(&format!("{name} is 'yes'; expected 0 or 1")), "{error}");
+        }
+    }
+
+    #[test]
     fn values_that_mean_nothing_are_errors_that_name_the_variable() {
         for wrong in ["0", "17", "-1", "two"] {
             let streams = read(&[("MXNET_GPU_WORKER_NTHREADS", wrong)]).unwrap_err();

@@ -136,11 +136,7 @@ pub static SETTINGS: &[Setting] = &[
             them, warns once of each kind of call. 0: it does not.",
         subject: OPERATORS,
         read: |to, text| {
-            to.settings.hide_dense_copies = match text {
-                "0" => true,
-                "1" => false,
-                _ => return Err(Wrong::Unexpected),
-            };
+            to.settings.hide_dense_copies = !switch(text)?;
             Ok(())
         },
     },
@@ -153,11 +149,7 @@ pub static SETTINGS: &[Setting] = &[
             `mx.engine.set_flush_denormals` changes it.",
         subject: OPERATORS,
         read: |to, text| {
-            to.settings.flush_denormals = match text {
-                "0" => false,
-                "1" => true,
-                _ => return Err(Wrong::Unexpected),
-            };
+            to.settings.flush_denormals = switch(text)?;
             Ok(())
         },
     },
@@ -169,7 +161,7 @@ pub static SETTINGS: &[Setting] = &[
             the running and the waiting operators.",
         subject: OPERATORS,
         read: |to, text| {
-            to.settings.debug = text != "0";
+            to.settings.debug = switch(text)?;
             Ok(())
         },
     },
@@ -193,33 +185,6 @@ pub static SETTINGS: &[Setting] = &[
         subject: MODELS,
         read: |to, text| {
             to.settings.plans.cache.plans = number(text)?;
-            Ok(())
-        },
-    },
-    Setting {
-        name: "MXRT_GPU_RECORDINGS",
-        expects: "a whole number",
-        default: "4",
-        doc: "CUDA graphs of its kernels that a plan keeps, for concurrent calls; 0: kernels are submitted one by one.",
-        subject: MODELS,
-        read: |to, text| {
-            to.settings.plans.gpu_recordings = number(text)?;
-            Ok(())
-        },
-    },
-    Setting {
-        name: "MXRT_GPU_FALLBACK",
-        expects: "0 or 1",
-        default: "0",
-        doc: "1: in a graph on a GPU, operators for which it has no kernel run on the CPU, with copies around them. \
-              `hybridize(fallback=...)` says so for one block.",
-        subject: MODELS,
-        read: |to, text| {
-            to.settings.plans.fallback = match text {
-                "0" => false,
-                "1" => true,
-                _ => return Err(Wrong::Unexpected),
-            };
             Ok(())
         },
     },
@@ -317,11 +282,7 @@ pub static SETTINGS: &[Setting] = &[
         doc: "0: the CUDA driver is never opened, and there are no GPUs.",
         subject: GPUS,
         read: |to, text| {
-            to.settings.devices.cuda = match text {
-                "0" => false,
-                "1" => true,
-                _ => return Err(Wrong::Unexpected),
-            };
+            to.settings.devices.cuda = switch(text)?;
             Ok(())
         },
     },
@@ -334,6 +295,29 @@ pub static SETTINGS: &[Setting] = &[
         read: |to, text| {
             let streams = number(text).ok().filter(|n| (1..=MAX_COMPUTE_STREAMS).contains(n));
             to.settings.engine.compute_streams = streams.ok_or(Wrong::Unexpected)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_GPU_RECORDINGS",
+        expects: "a whole number",
+        default: "4",
+        doc: "CUDA graphs of its kernels that a plan keeps, for concurrent calls; 0: kernels are submitted one by one.",
+        subject: GPUS,
+        read: |to, text| {
+            to.settings.plans.gpu_recordings = number(text)?;
+            Ok(())
+        },
+    },
+    Setting {
+        name: "MXRT_GPU_FALLBACK",
+        expects: "0 or 1",
+        default: "0",
+        doc: "1: in a graph on a GPU, operators for which it has no kernel run on the CPU, with copies around them. \
+              `hybridize(fallback=...)` says so for one block.",
+        subject: GPUS,
+        read: |to, text| {
+            to.settings.plans.fallback = switch(text)?;
             Ok(())
         },
     },
@@ -414,7 +398,7 @@ pub static SETTINGS: &[Setting] = &[
             accesses that nothing ordered.",
         subject: SIM,
         read: |to, text| {
-            to.settings.devices.sim.record = text != "0";
+            to.settings.devices.sim.record = switch(text)?;
             Ok(())
         },
     },
@@ -425,7 +409,7 @@ pub static SETTINGS: &[Setting] = &[
         doc: "1: streams do not wait for events. This shows that tests and checker notice it.",
         subject: SIM,
         read: |to, text| {
-            to.settings.devices.sim.ignore_waits = text != "0";
+            to.settings.devices.sim.ignore_waits = switch(text)?;
             Ok(())
         },
     },
@@ -447,6 +431,14 @@ fn because(error: impl ToString) -> Wrong {
 
 fn number<T: FromStr>(text: &str) -> Result<T, Wrong> {
     text.parse().map_err(|_| Wrong::Unexpected)
+}
+
+fn switch(text: &str) -> Result<bool, Wrong> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err(Wrong::Unexpected),
+    }
 }
 
 /// Converts mebibytes to bytes.
