@@ -112,7 +112,8 @@ impl Server {
         let bound = listen::bind(&config)?;
         let runtime = io_runtime(config.io_threads, engine.cores()).map_err(StartError::Threads)?;
         let shared = Arc::new(Shared::new(Service::new(engine, repository, config), tokens));
-        let connections = shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS);
+        // Each socket holds a place for the next connection that it accepts.
+        let connections = shared.service.config.connections.max(bound.len()).min(Semaphore::MAX_PERMITS);
         let connections = Arc::new(Semaphore::new(connections));
         let (mut places, mut files) = (Vec::new(), Vec::new());
         let inside = runtime.enter();
