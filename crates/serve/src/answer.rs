@@ -3,6 +3,7 @@
 use crate::answers::AnswerCharge;
 use crate::connection::Busy;
 use crate::refusal::Refusal;
+use crate::service::Begun;
 use crate::status::trailers;
 use hyper::HeaderMap;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
@@ -20,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
     /// charge for the body, if it was charged before it was written
     pub(crate) charge: Option<AnswerCharge>,
+    /// guard of the inference request that it answers
+    pub(crate) begun: Option<Begun>,
     pub(crate) content_type: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
 }
@@ -30,7 +33,7 @@ impl Answer {
     }
 
     pub(crate) fn text(body: Vec<u8>, content_type: &'static str) -> Answer {
-        Answer { body, charge: None, content_type, headers: Vec::new() }
+        Answer { body, charge: None, begun: None, content_type, headers: Vec::new() }
     }
 
     /// Makes a response without a body, for endpoints that answer by their status.
