@@ -152,6 +152,27 @@ fn lengths_far_beyond_the_file_take_no_memory() {
     }
 }
 
+#[test]
+fn a_long_name_is_shown_by_its_beginning_and_read_once() {
+    let _alone = ALONE.lock();
+    const LONG: usize = 32 << 20;
+    // An array of one float, or one without a shape, and a name.
+    let header = "1201000000000000 0000000000000000 0100000000000000 c9fa93f9 00000000";
+    let one = "01000000 0100000000000000 0100000000000000 00000000 0000803f";
+    for (array, letter, words) in [(one, 0xff, "is not UTF-8"), ("00000000", b'n', "is empty (it was saved before")] {
+        let mut file = hex(&format!("{header} {array} 0100000000000000"));
+        file.extend((LONG as u64).to_le_bytes());
+        file.resize(file.len() + LONG, letter);
+        engine().memory().trim();
+        let before = ALLOCATOR.used.load(Relaxed);
+        ALLOCATOR.most.store(before, Relaxed);
+        let error = load_from_bytes(engine(), &file, NpShape::Off).expect_err("no such array").to_string();
+        assert!(error.contains(words) && error.len() < 500, "{} bytes of {words}", error.len());
+        let most = ALLOCATOR.most.load(Relaxed) - before;
+        assert!(most < 2 * LONG + (8 << 20), "{most} bytes for a name of {LONG}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -1,6 +1,7 @@
 //! Bytes of responses that clients have not yet taken. See ACCOUNTING.md.
 
 use crate::refusal::{Outcome, Refusal};
+use crate::service::Begun;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use std::sync::Arc;
@@ -61,10 +62,12 @@ pub(crate) struct AnswerCharge {
     bytes: usize,
 }
 
-/// Bytes of a response, charged until the last slice of them is dropped.
+/// Bytes of a response, charged until the last slice of them is dropped. So long the shutdown waits
+/// for the inference request that they answer.
 struct Paid {
     bytes: Vec<u8>,
     _charge: AnswerCharge,
+    _begun: Option<Begun>,
 }
 
 impl AsRef<[u8]> for Paid {
@@ -135,9 +138,10 @@ impl AnswerCharge {
         Ok(self)
     }
 
-    /// Attaches the charge to the bytes. It is returned when the last slice of them is dropped.
-    pub(crate) fn pay(self, bytes: Vec<u8>) -> Bytes {
-        Bytes::from_owner(Paid { bytes, _charge: self })
+    /// Attaches the charge to the bytes, and the guard of the request that they answer. Both end
+    /// when the last slice of the bytes is dropped.
+    pub(crate) fn pay(self, bytes: Vec<u8>, begun: Option<Begun>) -> Bytes {
+        Bytes::from_owner(Paid { bytes, _charge: self, _begun: begun })
     }
 }
 
@@ -182,7 +186,7 @@ mod tests {
         drop(only);
         let made = answers.reserve(10).expect("room").settle(50).expect("room").settle(20).expect("less");
         assert_eq!(answers.bytes(), 20);
-        let (bytes, refusal) = (made.pay(vec![7; 20]), answers.count(90));
+        let (bytes, refusal) = (made.pay(vec![7; 20], None), answers.count(90));
         assert_eq!(answers.bytes(), 110, "refusals are answered in any case");
         drop(refusal);
         let part = bytes.slice(19..);

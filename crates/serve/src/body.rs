@@ -90,6 +90,8 @@ pub(crate) struct RequestBody {
     limit: u64,
     /// bytes that need no room in the queue
     free: u64,
+    /// deadline of a body without bytes
+    least: Instant,
     deadline: Instant,
     charge: Charge,
 }
@@ -102,11 +104,20 @@ impl RequestBody {
         if announced.is_some_and(|bytes| bytes > limit) {
             return Err(too_large(limit));
         }
-        let more = Duration::from_secs(announced.unwrap_or(limit) / BYTES_PER_SECOND);
-        let deadline = Instant::now() + config.body_timeout + more;
-        let charge = account.charge(0)?;
-        let chunk = Bytes::new();
-        Ok(RequestBody { from, chunk, announced, encoded: None, arrived: 0, read: 0, limit, free: 0, deadline, charge })
+        let least = Instant::now() + config.body_timeout;
+        Ok(RequestBody {
+            from,
+            chunk: Bytes::new(),
+            announced,
+            encoded: None,
+            arrived: 0,
+            read: 0,
+            limit,
+            free: 0,
+            least,
+            deadline: least + time_of(announced.unwrap_or(limit)),
+            charge: account.charge(0)?,
+        })
     }
 
     /// Decodes what follows, if the head of the request says that the body is encoded. The limit
@@ -124,8 +135,15 @@ impl RequestBody {
         if body.announced.is_some_and(|bytes| bytes > body.limit) { Err(too_large(body.limit)) } else { Ok(body) }
     }
 
-    /// Applies the limits of a call other than inference to the message that follows.
+    /// Applies the limits of a call other than inference to the body.
     pub(crate) fn make_small(&mut self) {
+        self.make_short();
+        self.deadline = self.deadline.min(self.least + time_of(self.limit));
+    }
+
+    /// Applies the limits of size of such a call, but not those of time: a client may keep a stream
+    /// of messages open.
+    pub(crate) fn make_short(&mut self) {
         (self.limit, self.free) = (self.limit.min(SMALL), FREE);
     }
 
@@ -298,6 +316,11 @@ impl RequestBody {
 /// Makes the refusal of a body that ends before the data that its JSON names.
 fn ends_early(bytes: usize) -> Refusal {
     Refusal::invalid(format!("the body ends {bytes} bytes before the data that its JSON names"))
+}
+
+/// Returns the time that the client gets for a number of bytes.
+fn time_of(bytes: u64) -> Duration {
+    Duration::from_secs(bytes / BYTES_PER_SECOND)
 }
 
 /// Makes the refusal of a body that cannot be read, or that ends early.

@@ -20,7 +20,8 @@
 //! | `metrics`, `log`, `traces` | counters and histograms; log lines; spans for OpenTelemetry |
 //! | `grpc`, `status` | the same protocol over gRPC |
 //! | `refusal`, `error` | answers without results; errors of the start |
-//! | `server`, `shared`, `listen`, `connection` | connections, their limits, shutdown |
+//! | `server`, `shared`, `listen` | connections, shutdown |
+//! | `connection`, `progress` | time limits of connections and of answers |
 //! | `body`, `encoding`, `answer` | bodies of requests and answers, and their compression |
 //! | `heads`, `rest` | memory of the heads of requests, and of the server when it is idle |
 #![deny(unsafe_code)]
@@ -44,6 +45,7 @@ mod log;
 mod metrics;
 mod model;
 mod preprocess;
+mod progress;
 pub mod protocol;
 mod queue;
 mod refusal;

@@ -50,8 +50,8 @@ pub(crate) fn is_image(bytes: &[u8]) -> bool {
 /// Memory for each pixel of a file while it is decoded: before and after conversion of its
 /// channels.
 const BYTES_PER_PIXEL: usize = 7;
-/// Memory for each pixel of a progressive JPEG of up to four channels, whose coefficients are kept
-/// until its last scan.
+/// Memory for each pixel of a JPEG of up to four channels whose coefficients are kept until its
+/// last scan: a progressive one, or one whose scans do not have all channels.
 const BYTES_PER_PROGRESSIVE_PIXEL: usize = 13;
 
 /// Returns the number of pixels of an image, or refuses too many.
@@ -186,6 +186,12 @@ mod tests {
         assert_eq!(first_charge(&file), Some(256 * BYTES_PER_PIXEL));
         let frame = file.windows(2).position(|mark| mark == [0xff, 0xc0]).expect("the frame");
         file[frame + 1] = 0xc2;
+        assert_eq!(first_charge(&file), Some(256 * BYTES_PER_PROGRESSIVE_PIXEL));
+        // So are those whose first scan has not all components: the decoder keeps them all.
+        file[frame + 1] = 0xc0;
+        let scan = file.windows(5).position(|mark| mark == [0xff, 0xda, 0, 12, 3]).expect("the scan");
+        let (first, last) = ([file[scan + 5], file[scan + 6]], [0, 63, 0]);
+        file.splice(scan..scan + 14, [&[0xff, 0xda, 0, 8, 1], &first[..], &last].concat());
         assert_eq!(first_charge(&file), Some(256 * BYTES_PER_PROGRESSIVE_PIXEL));
     }
 

@@ -187,7 +187,7 @@ impl Refusal {
 }
 
 /// Shortens a message, as it may quote long text of a client.
-fn bounded(mut message: String) -> String {
+pub(crate) fn bounded(mut message: String) -> String {
     const LONGEST: usize = 4096;
     if message.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);

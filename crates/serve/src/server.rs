@@ -112,7 +112,8 @@ impl Server {
         let bound = listen::bind(&config)?;
         let runtime = io_runtime(config.io_threads, engine.cores()).map_err(StartError::Threads)?;
         let shared = Arc::new(Shared::new(Service::new(engine, repository, config), tokens));
-        let connections = shared.service.config.connections.clamp(1, Semaphore::MAX_PERMITS);
+        // Each socket holds a place for the next connection that it accepts.
+        let connections = shared.service.config.connections.max(bound.len()).min(Semaphore::MAX_PERMITS);
         let connections = Arc::new(Semaphore::new(connections));
         let (mut places, mut files) = (Vec::new(), Vec::new());
         let inside = runtime.enter();
@@ -196,7 +197,8 @@ impl Server {
         self.enter(LifeStage::Draining);
     }
 
-    /// Waits until no requests are left, for at most `patience`. Returns whether none are left.
+    /// Waits until no inference requests are left, and all their responses are with the system, for
+    /// at most `patience`. Returns whether none are left.
     pub fn wait_drained(&self, patience: Duration) -> bool {
         let begin = Instant::now();
         while self.shared.service.begun() > 0 {
@@ -208,8 +210,9 @@ impl Server {
         true
     }
 
-    /// Ends the server. Requests that have begun get `grace` to complete, then connections are
-    /// closed. Returns whether all requests were answered. Calls after the first do nothing.
+    /// Ends the server. Requests that have begun get `grace` to complete, and their clients to take
+    /// the responses, then connections are closed. Returns whether all requests were answered.
+    /// Calls after the first do nothing.
     pub fn stop(&self, grace: Duration) -> bool {
         if self.process != std::process::id() {
             return true;
@@ -381,7 +384,7 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
 }
 
 /// Limits of the connections with a protocol.
-fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
+pub(crate) fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_headers(MOST_FIELDS).max_buf_size(HEAD);
     builder
@@ -418,7 +421,7 @@ async fn answer(
     };
     match made {
         Ok((answer, Written { bytes, charge, encoding })) => {
-            let mut response = whole_or_head(charge.pay(bytes), busy, head);
+            let mut response = whole_or_head(charge.pay(bytes, answer.begun), busy, head);
             let headers = response.headers_mut();
             if let Some(encoding) = encoding {
                 headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
@@ -460,7 +463,7 @@ fn whole_or_head(bytes: Bytes, busy: Busy, head: bool) -> Response<AnswerBody> {
 
 fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: &Arc<Answers>) -> Response<AnswerBody> {
     let body = serde_json::json!({ "error": refusal.message, "code": refusal.code }).to_string().into_bytes();
-    let bytes = answers.count(body.len()).pay(body);
+    let bytes = answers.count(body.len()).pay(body, None);
     let mut response = whole_or_head(bytes, busy, head);
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();

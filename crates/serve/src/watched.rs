@@ -21,7 +21,10 @@ pub(crate) struct Watched<T> {
 
 struct WatchedState<T> {
     value: Arc<T>,
+    /// stamp of the files from which the value was read
     stamp: Stamp,
+    /// stamp of the files that could not be read, and the error
+    failed: Option<(Stamp, String)>,
     looked: Instant,
 }
 
@@ -37,7 +40,7 @@ impl<T> Watched<T> {
         Ok(Watched {
             files,
             read,
-            state: Mutex::new(WatchedState { value, stamp, looked: Instant::now() }),
+            state: Mutex::new(WatchedState { value, stamp, failed: None, looked: Instant::now() }),
             log: log.clone(),
         })
     }
@@ -48,16 +51,36 @@ impl<T> Watched<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.elapsed() >= LOOK {
             state.looked = Instant::now();
-            let now = stamp(&self.files);
-            if now != state.stamp {
-                state.stamp = now;
-                match (self.read)(&self.files) {
-                    Ok(value) => state.value = Arc::new(value),
-                    Err(error) => self.log.line(Level::Error, &format!("{error}; what was read before stays in use")),
-                }
+            if let Some(words) = self.refresh(&mut state) {
+                self.log.line(Level::Error, &words);
             }
         }
         state.value.clone()
+    }
+
+    /// Reads the files if they differ from those of the value. What cannot be read now is read
+    /// again the next time, as the reason may pass. Returns the line of a new error.
+    fn refresh(&self, state: &mut WatchedState<T>) -> Option<String> {
+        let now = stamp(&self.files);
+        if now == state.stamp {
+            state.failed = None;
+            return None;
+        }
+        match (self.read)(&self.files) {
+            Ok(value) => {
+                (state.value, state.stamp, state.failed) = (Arc::new(value), now, None);
+                None
+            }
+            Err(error) => {
+                let failed = Some((now, error));
+                if state.failed == failed {
+                    return None;
+                }
+                state.failed = failed;
+                let (_, error) = state.failed.as_ref()?;
+                Some(format!("{error}; what was read before stays in use"))
+            }
+        }
     }
 }
 
@@ -73,34 +96,46 @@ fn stamp(files: &[PathBuf]) -> Stamp {
 mod tests {
     use super::*;
     use crate::log::LogForm;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Whether reading fails although the file is right, as without free descriptors.
+    static FAILS: AtomicBool = AtomicBool::new(false);
+
+    fn number(files: &[PathBuf]) -> Result<u32, String> {
+        if FAILS.load(Ordering::Relaxed) {
+            return Err("no free descriptor".to_owned());
+        }
+        std::fs::read_to_string(&files[0]).map_err(|e| e.to_string())?.parse().map_err(|_| "no number".to_owned())
+    }
 
     #[test]
     fn a_changed_file_is_read_again_and_a_bad_one_changes_nothing() {
         let file = std::env::temp_dir().join(format!("mxrt-watched-{}", std::process::id()));
-        let read = |files: &[PathBuf]| -> Result<u32, String> {
-            std::fs::read_to_string(&files[0]).map_err(|e| e.to_string())?.parse().map_err(|_| "no number".to_owned())
-        };
         std::fs::write(&file, "1").expect("a file");
         let log = Log::new(LogForm::Text, false).expect("a thread");
-        let watched = Watched::new(vec![file.clone()], read, &log).expect("a number");
+        let watched = Watched::new(vec![file.clone()], number, &log).expect("a number");
         std::fs::write(&file, "22").expect("a file");
         assert_eq!(*watched.get(), 1, "it is looked at once a second");
-        let later = |wanted: u32| {
-            let begin = Instant::now();
-            while *watched.get() != wanted && begin.elapsed() < 5 * LOOK {
-                std::thread::sleep(LOOK / 10);
-            }
-            assert_eq!(*watched.get(), wanted);
-        };
-        later(22);
-        std::fs::write(&file, "none").expect("a file");
-        std::thread::sleep(LOOK + LOOK / 5);
+        let begin = Instant::now();
+        while *watched.get() != 22 && begin.elapsed() < 30 * LOOK {
+            std::thread::sleep(LOOK / 10);
+        }
         assert_eq!(*watched.get(), 22);
+        // The value, and whether there is a line for the log.
+        let looked = || {
+            let mut state = watched.state.lock().expect("no panic");
+            let line = watched.refresh(&mut state);
+            (*state.value, line.is_some())
+        };
+        std::fs::write(&file, "none").expect("a file");
+        assert_eq!([looked(), looked()], [(22, true), (22, false)]);
         std::fs::write(&file, "333").expect("a file");
-        later(333);
+        FAILS.store(true, Ordering::Relaxed);
+        assert_eq!([looked(), looked()], [(22, true), (22, false)]);
+        FAILS.store(false, Ordering::Relaxed);
+        assert_eq!(looked(), (333, false), "the reason has passed, and the file is the same");
         std::fs::remove_file(&file).expect("a file");
-        std::thread::sleep(LOOK + LOOK / 5);
-        assert_eq!(*watched.get(), 333);
-        assert!(Watched::new(vec![file], read, &log).is_err());
+        assert_eq!([looked(), looked()], [(333, true), (333, false)]);
+        assert!(Watched::new(vec![file], number, &log).is_err());
     }
 }

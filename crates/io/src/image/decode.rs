@@ -6,7 +6,7 @@ use crate::foreign::{HEAD, IMAGE};
 use crate::{DataError, recognise};
 use std::io::Cursor;
 use zune_jpeg::JpegDecoder;
-use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::bytestream::{ZByteReaderTrait, ZCursor};
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
@@ -55,48 +55,66 @@ pub fn decode(file: &[u8], channels: Channels) -> Result<Pixels, DataError> {
 pub struct ImageHead {
     /// height and width, before a photograph is turned
     pub size: [usize; 2],
-    /// whether it is a JPEG whose coefficients are kept until its last scan is read
+    /// whether it is a JPEG whose coefficients are kept until its last scan is read: a progressive
+    /// one, or one whose first scan has not all components
     pub progressive: bool,
 }
 
 /// Reads the head of a JPEG or PNG file.
 pub fn head(file: &[u8]) -> Result<ImageHead, DataError> {
-    let mut progressive = false;
-    let (width, height) = match file {
-        [0xff, 0xd8, ..] => {
-            let mut decoder = JpegDecoder::new(ZCursor::new(file));
-            decoder.decode_headers().map_err(|error| wrong(format!("JPEG: {error}")))?;
-            progressive = decoder.info().is_some_and(|info| !info.sof.is_sequential_dct());
-            decoder.dimensions().ok_or_else(|| wrong("JPEG: it has no size".to_owned()))?
-        }
+    match file {
+        [0xff, 0xd8, ..] => jpeg_head(file).map(|(head, _)| head),
         [0x89, b'P', b'N', b'G', ..] => {
             let number =
                 |at: usize| file.get(at..at + 4).map(|v| u32::from_be_bytes([v[0], v[1], v[2], v[3]]) as usize);
-            number(16).zip(number(20)).ok_or_else(|| wrong("PNG: it ends in its head".to_owned()))?
+            let size = number(16).zip(number(20)).ok_or_else(|| wrong("PNG: it ends in its head".to_owned()))?;
+            Ok(ImageHead { size: [size.1, size.0], progressive: false })
         }
-        _ => return Err(no_image(file)),
-    };
-    Ok(ImageHead { size: [height, width], progressive })
+        _ => Err(no_image(file)),
+    }
+}
+
+/// Reads the head of a JPEG, and the orientation that it is turned by.
+fn jpeg_head(file: &[u8]) -> Result<(ImageHead, Option<u16>), DataError> {
+    let no_size = || wrong("JPEG: it has no size".to_owned());
+    let mut cursor = Cursor::new(file);
+    let mut decoder = decoder_of(&mut cursor);
+    decoder.decode_headers().map_err(|error| wrong(format!("JPEG: {error}")))?;
+    let info = decoder.info().ok_or_else(no_size)?;
+    let way = turn(decoder.exif(), file);
+    drop(decoder);
+    let read = &file[..file.len().min(cursor.position() as usize)];
+    let progressive = !info.sof.is_sequential_dct() || (1..info.components.min(5)).any(|count| is_scan_of(count, read));
+    Ok((ImageHead { size: [info.height.into(), info.width.into()], progressive }, way))
+}
+
+/// Whether a file, read to the end of the head of its first scan, may have a scan of this number of
+/// components there. If these are not all, the coefficients of all scans are kept.
+fn is_scan_of(components: u8, read: &[u8]) -> bool {
+    // Its marker, its length, and the number: the rest has two bytes for each component and three.
+    let length = 6 + 2 * components;
+    let begin = read.len().checked_sub(usize::from(length) + 1);
+    begin.is_some_and(|begin| read[begin..].starts_with(&[0xda, 0, length, components]))
+}
+
+/// A decoder of a JPEG whose edges may be as long as those of any image.
+fn decoder_of<T: ZByteReaderTrait>(file: T) -> JpegDecoder<T> {
+    let options = DecoderOptions::default().set_max_width(EDGE as usize).set_max_height(EDGE as usize);
+    JpegDecoder::new_with_options(file, options)
 }
 
 /// Height and width of the pixels that [`decode`] makes of a file, with its limits.
 pub fn upright_size(file: &[u8]) -> Result<[usize; 2], DataError> {
-    let [mut height, mut width] = head(file)?.size;
+    let (head, way) = if file.starts_with(&[0xff, 0xd8]) { jpeg_head(file)? } else { (head(file)?, None) };
+    let [height, width] = head.size;
     check_size(width as u64, height as u64, file)?;
-    if file.starts_with(&[0xff, 0xd8]) {
-        let mut decoder = JpegDecoder::new(ZCursor::new(file));
-        decoder.decode_headers().map_err(|error| wrong(format!("JPEG: {error}")))?;
-        if turn(&mut decoder, file).is_some_and(|way| way >= 5) {
-            (height, width) = (width, height);
-        }
-    }
-    Ok([height, width])
+    Ok(if way.is_some_and(|way| way >= 5) { [width, height] } else { [height, width] })
 }
 
-/// The orientation that a photograph is turned by, once its head is read.
-fn turn(decoder: &mut JpegDecoder<ZCursor<&[u8]>>, file: &[u8]) -> Option<u16> {
+/// The orientation that a photograph is turned by, by its EXIF data.
+fn turn(exif: Option<&Vec<u8>>, file: &[u8]) -> Option<u16> {
     let jfif = file.get(2..4) == Some(&[0xff, 0xe0]) && file.get(6..11) == Some(b"JFIF\0");
-    decoder.exif().and_then(|exif| orientation(exif)).filter(|_| !jfif)
+    exif.and_then(|exif| orientation(exif)).filter(|_| !jfif)
 }
 
 /// Describes a file that is neither JPEG nor PNG.
@@ -140,13 +158,12 @@ fn jpeg(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
     if !is_complete(file) {
         return Err(wrong("JPEG: the file is truncated".to_owned()));
     }
-    let options = DecoderOptions::default().set_max_width(EDGE as usize).set_max_height(EDGE as usize);
-    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
+    let mut decoder = decoder_of(ZCursor::new(file));
     decoder.decode_headers().map_err(failed)?;
     // Four inks are made colours first.
     let inks = matches!(decoder.input_colorspace(), Some(ColorSpace::CMYK | ColorSpace::YCCK));
     let made = if grey && !inks { ColorSpace::Luma } else { ColorSpace::RGB };
-    decoder.set_options(options.jpeg_set_out_colorspace(made));
+    decoder.set_options(decoder.options().jpeg_set_out_colorspace(made));
     let (width, height) = decoder.dimensions().ok_or_else(|| wrong("JPEG: it has no size".to_owned()))?;
     check_size(width as u64, height as u64, file)?;
     let size = decoder.output_buffer_size().ok_or_else(|| wrong("JPEG: it has no size".to_owned()))?;
@@ -161,7 +178,7 @@ fn jpeg(file: &[u8], grey: bool) -> Result<Pixels, DataError> {
         let values = image.map(|[r, g, b]| [rounded_grey_of(r, g, b)])?;
         image = Pixels { channels: 1, values, ..image };
     }
-    Ok(match turn(&mut decoder, file) {
+    Ok(match turn(decoder.exif(), file) {
         Some(way) => turned(&image, way),
         None => image,
     })

@@ -112,4 +112,12 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_jpeg_may_be_as_long_as_the_format_allows() {
+        let file = encode(&ramp(3, 20_000, 1), Format::Jpeg { quality: 80 }).unwrap();
+        assert_eq!(head(&file).unwrap(), ImageHead { size: [3, 20_000], progressive: false });
+        assert_eq!(upright_size(&file).unwrap(), [3, 20_000]);
+        assert_eq!(decode(&file, Channels::Grey).unwrap().width, 20_000);
+    }
 }

@@ -234,4 +234,18 @@ mod tests {
             assert_eq!(params(files, path, None), Ok(wanted.map(str::to_owned)), "{files:?} {path}");
         }
     }
+
+    #[test]
+    fn hidden_files_are_no_files_of_a_model() {
+        for (files, path, wanted) in [
+            (&["m-symbol.json", "._m-symbol.json", "m-0001.params", "._m-0002.params"][..], "", Some("m-0001.params")),
+            (&["m-symbol.json", ".other.params"], "", None),
+            (&["-symbol.json", ".params"], "", None),
+            (&[".m-symbol.json", ".m-0002.params"], ".m-symbol.json", Some(".m-0002.params")),
+        ] {
+            assert_eq!(params(files, path, None), Ok(wanted.map(str::to_owned)), "{files:?} {path}");
+        }
+        let hidden = params(&[".m-symbol.json"], "", None).expect_err("nothing that is shown");
+        assert!(hidden.ends_with("expected a file *-symbol.json, found nothing"), "{hidden}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The parameter file of a symbol file.
 
+use super::search::{all_named, is_hidden, listed, named};
 use super::{PARAMS, SYMBOL};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub(super) fn of_symbol(symbol: &Path, epoch: Option<u64>) -> Result<Option<Path
     // MXNet's quantization writes another symbol for the parameters of a prefix.
     let prefixes = [prefix, prefix.strip_suffix("-quantized").unwrap_or(prefix)];
     let folder = symbol.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let all = super::search::named(folder, PARAMS);
+    // Whoever names a hidden symbol file means its parameters, which are hidden, too.
+    let all = if is_hidden(prefix) { all_named(folder, PARAMS) } else { named(folder, PARAMS) };
     let numbers: BTreeMap<u64, &String> = all
         .iter()
         .filter_map(|file| {
@@ -37,9 +39,10 @@ pub(super) fn of_symbol(symbol: &Path, epoch: Option<u64>) -> Result<Option<Path
             None => Err(without(symbol, prefix, epoch, &numbers)),
         };
     }
-    let own =
-        || [format!("{prefix}{PARAMS}"), "params".to_owned()].into_iter().find(|file| folder.join(file).is_file());
-    let lone = || match (&all[..], super::search::named(folder, super::LONE_SYMBOL).len()) {
+    // A symbol file without a prefix has no hidden `.params`.
+    let is_own = |file: &str| file != PARAMS && folder.join(file).is_file();
+    let own = || [format!("{prefix}{PARAMS}"), "params".to_owned()].into_iter().find(|file| is_own(file));
+    let lone = || match (&all[..], named(folder, super::LONE_SYMBOL).len()) {
         ([lone], 1) => Some(lone.clone()),
         _ => None,
     };
@@ -51,6 +54,6 @@ pub(super) fn of_symbol(symbol: &Path, epoch: Option<u64>) -> Result<Option<Path
 fn without(symbol: &Path, prefix: &str, epoch: u64, numbers: &BTreeMap<u64, &String>) -> String {
     let missing = symbol.with_file_name(format!("{prefix}-{epoch:04}{PARAMS}"));
     let there: Vec<String> = numbers.keys().map(u64::to_string).collect();
-    let there = super::search::listed(&there);
+    let there = listed(&there);
     format!("there is no file '{}'; parameter files of '{prefix}' have the numbers {there}", missing.display())
 }

@@ -144,7 +144,7 @@ fn lacking(files: &[PathBuf]) -> String {
 }
 
 /// The files of a folder, or of the folders nearest to it that have files of a model. Links to
-/// folders are not followed.
+/// folders are not followed, and what is hidden is not looked at.
 fn nearest_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let (mut level, mut entries) = (vec![folder.to_owned()], 0);
     let mut top = None;
@@ -159,10 +159,12 @@ fn nearest_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
                     return Err(format!("it has more than {MOST_ENTRIES} entries; name the symbol file of a model"));
                 }
                 let name = name_of(&path);
-                let is_hidden = name.starts_with('.') || name.starts_with(MACOS);
+                if is_hidden(&name) {
+                    continue;
+                }
                 if path.is_file() {
                     files.push(path);
-                } else if path.is_dir() && !path.is_symlink() && !is_hidden {
+                } else if path.is_dir() && !path.is_symlink() && !name.starts_with(MACOS) {
                     below.push(path);
                 }
             }
@@ -176,6 +178,11 @@ fn nearest_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
         level = below;
     }
     Ok(top.unwrap_or_default())
+}
+
+/// Whether a name is one that programs do not list, such as those that macOS adds to archives.
+pub(super) fn is_hidden(name: &str) -> bool {
+    name.starts_with('.')
 }
 
 fn is_symbol(name: &str) -> bool {
@@ -196,8 +203,15 @@ pub(super) fn lone_archive(folder: &Path) -> Option<PathBuf> {
     archives.next().filter(|_| archives.next().is_none())
 }
 
-/// Returns the sorted names in a folder that have this ending.
+/// Returns the sorted names in a folder that have this ending and are not hidden.
 pub(super) fn named(folder: &Path, ending: &str) -> Vec<String> {
+    let mut names = all_named(folder, ending);
+    names.retain(|name| !is_hidden(name));
+    names
+}
+
+/// Returns the sorted names in a folder that have this ending.
+pub(super) fn all_named(folder: &Path, ending: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| name.ends_with(ending)).collect();

@@ -5,10 +5,14 @@ use super::source::ListSource;
 use super::{NpShape, ParamsError};
 use crate::foreign::HEAD;
 use crate::{FileError, recognise};
+use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_tensor::{DType, Shape, StorageType, TensorType};
 
 /// Bytes fetched at once while the small fields are read.
 const WINDOW: u64 = 4096;
+
+/// Most characters of a name that messages show. A damaged file may have one of any length.
+const SHOWN: usize = 60;
 
 const DAMAGED: &str = "The file is damaged or was not written by MXNet's save; copy or download it again";
 
@@ -43,9 +47,14 @@ pub(super) struct Index {
 
 /// Reads the table of contents. Everything that is wrong with the structure of the file is found
 /// here.
-pub(super) fn index(source: &ListSource<'_>, path: &str, np_shape: NpShape) -> Result<Index, ParamsError> {
-    let mut reader =
-        Reader { source, path, np_shape, offset: 0, window: Vec::new(), window_start: 0, place: FilePart::Header };
+pub(super) fn index(
+    engine: &'static Engine,
+    source: &ListSource<'_>,
+    path: &str,
+    np_shape: NpShape,
+) -> Result<Index, ParamsError> {
+    let (window, place) = (Vec::new(), FilePart::Header);
+    let mut reader = Reader { engine, source, path, np_shape, offset: 0, window, window_start: 0, place };
     let count = reader.header()?;
     let mut records = Vec::new();
     // The first array that cannot be loaded. Its name comes at the end of the file, so the error
@@ -66,8 +75,16 @@ pub(super) fn index(source: &ListSource<'_>, path: &str, np_shape: NpShape) -> R
 /// How messages call array `i` of `count`.
 pub(super) fn array_name(i: usize, count: usize, names: &[String]) -> String {
     match names.get(i) {
-        Some(name) => format!("array '{name}'"),
+        Some(name) => format!("array '{}'", shown(name)),
         None => format!("array {i} of {count}"),
+    }
+}
+
+/// The beginning of a name.
+fn shown(name: &str) -> String {
+    match name.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name.to_owned(),
     }
 }
 
@@ -92,6 +109,7 @@ impl FilePart {
 
 /// A position in the source, and what is being read there.
 struct Reader<'a> {
+    engine: &'static Engine,
     source: &'a ListSource<'a>,
     path: &'a str,
     np_shape: NpShape,
@@ -413,15 +431,30 @@ impl Reader<'_> {
         for i in 0..count {
             self.place = FilePart::Name { i, count };
             let length = self.u64("length")?;
-            self.need("text", length)?;
-            let mut text = vec![0; length as usize];
-            self.read_at(self.offset, &mut text)?;
-            self.offset += length;
-            names.push(String::from_utf8(text).map_err(|error| {
-                let shown = String::from_utf8_lossy(error.as_bytes()).into_owned();
-                self.malformed("text", length, format!("found {shown:?}, which is not UTF-8"))
-            })?);
+            names.push(self.name(length)?);
         }
         Ok(names)
+    }
+
+    /// Reads a name of this length, in memory that counts.
+    fn name(&mut self, length: u64) -> Result<String, ParamsError> {
+        self.need("text", length)?;
+        let (path, array) = (self.path, self.place.of("text"));
+        let memory = |source: OpError| ParamsError::Memory { path: path.to_owned(), array: array.clone(), source };
+        let mut text = self.engine.memory().alloc(length as usize).map_err(|refusal| memory(refusal.into()))?;
+        self.read_at(self.offset, text.as_mut_slice())?;
+        self.offset += length;
+        let bytes = text.as_slice();
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]);
+            self.malformed("text", length, format!("found {:?}, which is not UTF-8", shown(&begin)))
+        })?;
+        let mut name = String::new();
+        name.try_reserve_exact(text.len()).map_err(|_| {
+            let words = format!("there is no memory for a name of {length} bytes");
+            memory(OpError::new(FailureKind::Memory, words))
+        })?;
+        name.push_str(text);
+        Ok(name)
     }
 }

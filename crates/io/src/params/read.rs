@@ -55,7 +55,7 @@ fn load_from(
     np_shape: NpShape,
     wanted: Wanted,
 ) -> Result<Params, ParamsError> {
-    let contents = index(source, path, np_shape)?;
+    let contents = index(engine, source, path, np_shape)?;
     let count = contents.records.len();
     let chosen = match wanted {
         Wanted::All => (0..count).collect(),

@@ -6,6 +6,7 @@ use super::index::{ArrayRecord, SparseRecord};
 use super::save::put_shape;
 use super::source::ListSource;
 use crate::FileError;
+use bytemuck::{cast_slice, cast_slice_mut};
 use mxrt_engine::{Engine, FailureKind, OpError, WaitError};
 use mxrt_tensor::{Context, DType, NDArray, SparseContent, StorageType, TensorType};
 use std::io::{self, Write};
@@ -29,20 +30,25 @@ pub(super) fn read_sparse(
     };
     let numbers = |(tensor, offset): &(TensorType, u64)| {
         let block = read(tensor, *offset)?;
-        Ok::<_, ParamsError>(whole_numbers(tensor.dtype, &block.as_slice()[..tensor.bytes()]))
+        let count = tensor.shape.size();
+        let mut numbers = engine.memory().alloc(count * size_of::<i64>()).map_err(|refusal| memory(refusal.into()))?;
+        widen(tensor.dtype, &block.as_slice()[..tensor.bytes()], cast_slice_mut(numbers.as_mut_slice()));
+        Ok::<_, ParamsError>(numbers)
     };
     let mut positions = parts.positions.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
-    let mut indices = positions.pop().unwrap_or_default();
-    let pointers = positions.pop().unwrap_or_default();
+    let mut indices = positions.pop();
+    let pointers = positions.pop();
+    let indices: &mut [i64] = indices.as_mut().map(|block| cast_slice_mut(block.as_mut_slice())).unwrap_or_default();
+    let pointers: &[i64] = pointers.as_ref().map(|block| cast_slice(block.as_slice())).unwrap_or_default();
     let mut values = read(&parts.values, record.offset)?;
     // MXNet may store more values than the row pointers count; they mean nothing.
-    if let Some(count) = pointers.last().and_then(|end| usize::try_from(*end).ok()) {
-        indices.truncate(count);
-    }
+    let stored = indices.len();
+    let count = pointers.last().and_then(|end| usize::try_from(*end).ok()).unwrap_or(stored);
+    let indices = &mut indices[..count.min(stored)];
     let width = parts.values.bytes() / parts.values.shape.first().copied().unwrap_or(0).max(1);
-    sort_rows(&pointers, &mut indices, &mut values.as_mut_slice()[..parts.values.bytes()], width);
+    sort_rows(pointers, indices, &mut values.as_mut_slice()[..parts.values.bytes()], width).map_err(memory)?;
     let used = values.as_slice()[..parts.values.bytes()].get(..indices.len() * width).unwrap_or_default();
-    let content = SparseContent::new(engine, parts.storage, &record.tensor, used, &indices, &pointers);
+    let content = SparseContent::new(engine, parts.storage, &record.tensor, used, indices, pointers);
     let content = content.map_err(|error| match error.kind {
         FailureKind::Memory => memory(error),
         _ => ParamsError::Positions { path: path.to_owned(), array: name(), problem: error.message.clone() },
@@ -54,7 +60,7 @@ pub(super) fn read_sparse(
 
 /// Sorts the columns of each row, and the values of `width` bytes with them: MXNet keeps the order
 /// that a program gave. Rows that the file does not have are left to the check of positions.
-fn sort_rows(pointers: &[i64], indices: &mut [i64], values: &mut [u8], width: usize) {
+fn sort_rows(pointers: &[i64], indices: &mut [i64], values: &mut [u8], width: usize) -> Result<(), OpError> {
     for ends in pointers.windows(2) {
         let [Ok(from), Ok(to)] = [ends[0], ends[1]].map(usize::try_from) else { continue };
         let Some(columns) = indices.get_mut(from..to) else { continue };
@@ -62,18 +68,32 @@ fn sort_rows(pointers: &[i64], indices: &mut [i64], values: &mut [u8], width: us
         if columns.is_sorted() {
             continue;
         }
-        let mut order: Vec<_> = (0..columns.len()).collect();
-        order.sort_by_key(|i| columns[*i]);
-        let (old, old_bytes) = (columns.to_vec(), bytes.to_vec());
+        let mut order = room(columns.len())?;
+        order.extend(0..columns.len());
+        order.sort_unstable_by_key(|i| (columns[*i], *i));
+        let (mut old, mut old_bytes) = (room(columns.len())?, room(bytes.len())?);
+        old.extend_from_slice(columns);
+        old_bytes.extend_from_slice(bytes);
         for (to, from) in order.into_iter().enumerate() {
             columns[to] = old[from];
             bytes[to * width..(to + 1) * width].copy_from_slice(&old_bytes[from * width..(from + 1) * width]);
         }
     }
+    Ok(())
 }
 
-/// Positions of any integer type.
-fn whole_numbers(dtype: DType, bytes: &[u8]) -> Vec<i64> {
+/// Room for a number of elements, which a file gives.
+fn room<T>(count: usize) -> Result<Vec<T>, OpError> {
+    let mut made = Vec::new();
+    made.try_reserve_exact(count).map_err(|_| {
+        let bytes = count.saturating_mul(size_of::<T>());
+        OpError::new(FailureKind::Memory, format!("there is no memory for the {bytes} bytes of its positions"))
+    })?;
+    Ok(made)
+}
+
+/// Widens positions of any integer type.
+fn widen(dtype: DType, bytes: &[u8], to: &mut [i64]) {
     let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     let number = |little: &[u8]| {
         let negative = signed && little.last().is_some_and(|last| last & 0x80 != 0);
@@ -81,7 +101,7 @@ fn whole_numbers(dtype: DType, bytes: &[u8]) -> Vec<i64> {
         all[..little.len()].copy_from_slice(little);
         i64::from_le_bytes(all)
     };
-    bytes.chunks_exact(dtype.size()).map(number).collect()
+    to.iter_mut().zip(bytes.chunks_exact(dtype.size())).for_each(|(to, little)| *to = number(little));
 }
 
 /// Writes a sparse array; `head` is its shape, device and element type.

@@ -61,10 +61,7 @@ impl Exchange {
     /// request.
     pub(super) async fn end(self, result: Result<Answer, Refusal>) -> Result<Answer, Refusal> {
         match result {
-            Ok(answer) => {
-                self.inference.end(None);
-                Ok(answer)
-            }
+            Ok(answer) => Ok(Answer { begun: self.inference.end(None), ..answer }),
             Err(refusal) => Err(self.refused(refusal).await),
         }
     }

@@ -7,7 +7,7 @@ use crate::body::{Received, RequestBody};
 use crate::connection::Busy;
 use crate::encoding::{Encoding, Written, compressed};
 use crate::refusal::{Outcome, Refusal};
-use crate::service::Service;
+use crate::service::{Begun, Service};
 use crate::shared::Shared;
 use crate::status::trailers;
 use hyper::body::Bytes;
@@ -40,10 +40,13 @@ pub(super) struct GrpcCall {
     encoding: Result<Option<Encoding>, Refusal>,
 }
 
-/// Message with its prefix, and its charge if it was charged before it was written.
+/// Message with its prefix.
 pub(super) struct Payload {
     pub(super) bytes: Vec<u8>,
+    /// charge for the bytes, if they were charged before they were written
     pub(super) charge: Option<AnswerCharge>,
+    /// guard of the inference request that it answers
+    pub(super) begun: Option<Begun>,
 }
 
 /// Reply to a call.
@@ -184,7 +187,7 @@ pub(super) fn refused(refusal: &Refusal, busy: Busy) -> Response<AnswerBody> {
 impl Reply {
     /// Makes a reply of one short message.
     pub(super) fn message(message: &impl Message) -> Reply {
-        Reply::Message(Payload { bytes: framed(message), charge: None })
+        Reply::Message(Payload { bytes: framed(message), charge: None, begun: None })
     }
 
     /// Makes the response. A message is compressed if those of the call were.
@@ -195,9 +198,9 @@ impl Reply {
         busy: Busy,
     ) -> Response<AnswerBody> {
         match self {
-            Reply::Message(payload) => match written(service, encoding, payload).await {
+            Reply::Message(Payload { bytes, charge, begun }) => match written(service, encoding, bytes, charge).await {
                 Ok(Written { bytes, charge, encoding }) => {
-                    let body = AnswerBody::new(charge.pay(bytes), busy).with_trailers(trailers(None));
+                    let body = AnswerBody::new(charge.pay(bytes, begun), busy).with_trailers(trailers(None));
                     let mut response = response(body);
                     if let Some(encoding) = encoding {
                         response.headers_mut().insert(ENCODING, HeaderValue::from_static(encoding.name()));
@@ -211,8 +214,12 @@ impl Reply {
     }
 }
 
-async fn written(service: &Service, encoding: Option<Encoding>, payload: Payload) -> Result<Written, Refusal> {
-    let Payload { bytes, charge } = payload;
+async fn written(
+    service: &Service,
+    encoding: Option<Encoding>,
+    bytes: Vec<u8>,
+    charge: Option<AnswerCharge>,
+) -> Result<Written, Refusal> {
     let charge = charge.map_or_else(|| service.answers.reserve(bytes.len()), Ok)?;
     let mut written = compressed((&service.answers, &service.background), encoding, bytes, charge, PREFIX).await?;
     if written.encoding.is_some() {

@@ -29,8 +29,8 @@ pub(super) async fn answer(mut call: GrpcCall) -> Result<Reply, Refusal> {
     inference.traced(&call.headers);
     call.body.pays(inference.account())?;
     let result = whole(&mut call, &mut inference).await;
-    inference.end(result.as_ref().err());
-    result.map(Reply::Message)
+    let begun = inference.end(result.as_ref().err());
+    result.map(|payload| Reply::Message(Payload { begun, ..payload }))
 }
 
 async fn whole(call: &mut GrpcCall, inference: &mut Inference) -> Result<Payload, Refusal> {
@@ -199,6 +199,6 @@ impl Encode {
         }
         set_length(&mut message);
         model.metrics.encode.add(began.elapsed());
-        Ok(Payload { bytes: message, charge: Some(charge) })
+        Ok(Payload { bytes: message, charge: Some(charge), begun: None })
     }
 }

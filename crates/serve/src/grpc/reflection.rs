@@ -15,7 +15,7 @@ const INVALID: i32 = 3;
 
 pub(super) async fn answer(mut call: GrpcCall) -> Result<Reply, Refusal> {
     let (sender, messages) = mpsc::channel(1);
-    call.body.make_small();
+    call.body.make_short();
     tokio::spawn(async move {
         loop {
             let answer = match call.message().await {

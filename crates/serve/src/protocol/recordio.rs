@@ -221,7 +221,9 @@ impl<'a> Tensor<'a> {
                 Ok(())
             })?;
         }
-        if keys.is_empty() && count != columns {
+        // A row of zeros has no values, and only its shape tells how many.
+        let is_zeros = count == 0 && self.extent()?.is_some();
+        if keys.is_empty() && count != columns && !is_zeros {
             return Err(wrong(format!("a record has {count} values for {columns} features")));
         }
         if !keys.is_empty() && keys.len() != count {
@@ -299,6 +301,20 @@ mod tests {
             assert!(error.message.contains(words), "{error:?}");
         }
         assert!(csr_rows(&[], 3, |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_row_of_zeros_has_a_shape_and_no_values() {
+        let zeros = row(&[field(2, &[]), field(3, &[3])].concat());
+        let sparse = row(&[field(1, &floats(&[4.0])), field(2, &[2]), field(3, &[3])].concat());
+        let body = framed(&[zeros, sparse]);
+        let dense = rows(&body, Some(3), |_| Ok(())).expect("rows");
+        assert_eq!(dense, (3, floats(&[0.0, 0.0, 0.0, 0.0, 0.0, 4.0])));
+        let rows = csr_rows(&body, 3, |_| Ok(())).expect("rows");
+        assert_eq!((rows.columns, rows.pointers), (vec![2], vec![0, 0, 1]));
+        let nothing = framed(&[row(&field(1, &[]))]);
+        let error = csr_rows(&nothing, 3, |_| Ok(())).expect_err("neither values nor a shape");
+        assert!(error.message.contains("0 values for 3 features"), "{error:?}");
     }
 
     #[test]

@@ -16,8 +16,9 @@ impl Repository {
         }
         let chosen = found.versions.clone().and_then(|versions| self.chosen(name, versions));
         let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
-        let chosen = chosen.map_err(|words| words.replace(&format!("{}/", root.display()), ""));
-        let (wanted, required) = chosen.inspect_err(|words| self.publish_trouble(name, words))?;
+        let chosen = chosen.map_err(|words| Trouble::from(words.replace(&format!("{}/", root.display()), "")));
+        let (wanted, required) = chosen.inspect_err(|trouble| self.publish_trouble(name, &trouble.words, changes))?;
+        self.withdraw_trouble(name, changes);
         self.publish(|catalog| catalog.models.entry(name.clone()).or_default().required = required);
         let mut first = Ok(());
         for (version, settings) in &wanted {
@@ -60,7 +61,8 @@ impl Repository {
     }
 
     /// Records why no version of a model can be chosen.
-    fn publish_trouble(&self, name: &str, words: &str) {
+    fn publish_trouble(&self, name: &str, words: &str, changes: &mut Changes) {
+        changes.unchosen.insert(name.to_owned(), words.to_owned());
         self.publish(|catalog| {
             let of = catalog.models.entry(name.to_owned()).or_default();
             match of.versions.last_mut() {
@@ -68,6 +70,23 @@ impl Repository {
                 None => of.version("1").trouble = Some(words.to_owned()),
             }
         });
+    }
+
+    /// Removes the error that [`Repository::publish_trouble`] recorded. Versions that do not serve
+    /// are tried again.
+    fn withdraw_trouble(&self, name: &str, changes: &mut Changes) {
+        let Some(words) = changes.unchosen.remove(name) else { return };
+        let mut again = Vec::new();
+        self.publish(|catalog| {
+            let Some(of) = catalog.models.get_mut(name) else { return };
+            for version in of.versions.iter_mut().filter(|version| version.trouble.as_ref() == Some(&words)) {
+                version.trouble = None;
+                if version.model.is_none() {
+                    again.push(version.version.clone());
+                }
+            }
+        });
+        changes.tried.retain(|(model, version), _| model != name || !again.contains(version));
     }
 
     /// Loads one version, and logs how long that took.

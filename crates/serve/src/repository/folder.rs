@@ -50,9 +50,14 @@ pub(super) fn scan(root: &Path) -> Result<Vec<FoundModel>, String> {
         found.push(FoundModel { name: name.to_owned(), versions });
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].name == pair[1].name) {
-        return Err(format!("the repository has two models '{}'", pair[0].name));
-    }
+    // The error is that of the model, so that the others are served.
+    found.dedup_by(|later, kept| {
+        let is_same = later.name == kept.name;
+        if is_same {
+            kept.versions = Err(format!("the repository has two models '{}'", kept.name));
+        }
+        is_same
+    });
     Ok(found)
 }
 
@@ -137,4 +142,30 @@ fn add(root: &Path, path: &Path, stamp: &mut Stamp) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn two_models_of_a_name_are_an_error_of_that_model_alone() {
+        let root = std::env::temp_dir().join(format!("mxrt-twice-{}", std::process::id()));
+        for folder in ["faces/1", "scores/2"] {
+            std::fs::create_dir_all(root.join(folder)).expect("a folder");
+        }
+        std::fs::write(root.join("faces.zip"), "").expect("a file");
+        std::fs::write(root.join("faces.mar"), "").expect("a file");
+        // A hidden link is no file of the model, so that it may lead anywhere.
+        symlink("/etc/hostname", root.join("scores/2/.m-symbol.json")).expect("a link");
+        let found = scan(&root).expect("a folder");
+        std::fs::remove_dir_all(&root).expect("a folder");
+        let said: Vec<_> = found
+            .iter()
+            .map(|model| (model.name.as_str(), model.versions.as_ref().map(|versions| versions[0].version.as_str())))
+            .collect();
+        let words = "the repository has two models 'faces'".to_owned();
+        assert_eq!(said, [("faces", Err(&words)), ("scores", Ok("2"))]);
+    }
 }

@@ -26,7 +26,7 @@ use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
 use crate::log::{Level, Log};
 use crate::model::{Model, ModelSpec};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Outcome, Refusal, bounded};
 use crate::settings::{Configuration, OfModels, check_name};
 use crate::turns::Turns;
 use apply::settle;
@@ -44,16 +44,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Calls per core that the engine gets concurrently, so that a core that becomes free has the next
 /// one.
 const CALLS_PER_CORE: usize = 2;
-/// Error of loading a model.
+/// Error of loading a model. Its words may quote files, so they are bounded like those of a
+/// refusal.
 #[derive(Clone, Debug)]
 struct Trouble {
     words: String,
     kind: FailureKind,
 }
 
+impl Trouble {
+    fn new(kind: FailureKind, words: String) -> Trouble {
+        Trouble { words: bounded(words), kind }
+    }
+}
+
 impl From<String> for Trouble {
     fn from(words: String) -> Trouble {
-        Trouble { words, kind: FailureKind::Value }
+        Trouble::new(FailureKind::Value, words)
     }
 }
 
@@ -64,6 +71,10 @@ struct Changes {
     tried: HashMap<(String, String), Stamp>,
     /// files of each version at the last scan of the folder
     seen: HashMap<(String, String), Stamp>,
+    /// models whose versions could not be read at the last scan, with the error
+    unread: HashMap<String, String>,
+    /// models of which no version could be chosen at the last attempt, with the error
+    unchosen: HashMap<String, String>,
     /// models unloaded by a call, or for lack of memory; scans do not load them
     unloaded: HashSet<String>,
     /// last error of each model; that of the folder itself has an empty name
@@ -381,12 +392,18 @@ impl Repository {
             })
             .collect();
         let before = std::mem::replace(&mut changes.seen, seen);
+        let unread =
+            found.iter().filter_map(|model| Some((model.name.clone(), model.versions.as_ref().err()?.clone())));
+        let unread_before = std::mem::replace(&mut changes.unread, unread.collect());
         for model in &found {
             let still = |version: &FoundVersion| {
                 let key = (model.name.clone(), version.version.clone());
                 changes.tried.get(&key) == Some(&version.stamp) || before.get(&key) == Some(&version.stamp)
             };
-            let rests = model.versions.as_ref().is_ok_and(|versions| versions.iter().all(still));
+            let rests = match &model.versions {
+                Ok(versions) => versions.iter().all(still),
+                Err(words) => unread_before.get(&model.name) == Some(words),
+            };
             if (patient && !rests) || changes.unloaded.contains(&model.name) {
                 continue;
             }
@@ -420,6 +437,7 @@ impl Repository {
             changes.tried.retain(|(model, _), _| model != name);
             changes.unloaded.remove(name);
             changes.complaints.remove(name);
+            changes.unchosen.remove(name);
             self.publish(|catalog| drop(catalog.models.remove(name)));
             self.log.model(Level::Info, name, "its folder is gone");
         }
@@ -446,5 +464,16 @@ impl Repository {
             models.map(move |model| model.metadata(&versions)).collect::<Vec<_>>()
         });
         Value::from(described.collect::<Vec<_>>()).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_quotes_a_file_is_shortened() {
+        let trouble = Trouble::new(FailureKind::Data, "é".repeat(1 << 20));
+        assert!(trouble.words.len() < 5000 && trouble.words.ends_with("é..."));
     }
 }

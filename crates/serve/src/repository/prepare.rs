@@ -51,7 +51,7 @@ impl Repository {
             hooks: self.hooks.as_ref(),
             max_nodes: self.max_nodes,
         };
-        let trouble = |error: OpError| Trouble { kind: error.kind, words: error.message.clone() };
+        let trouble = |error: OpError| Trouble::new(error.kind, error.message.clone());
         let before = self.engine.memory().stats().in_use as u64;
         let mut model = Model::load(&loading).map_err(trouble)?;
         // Requests to other models take memory meanwhile, so the growth is capped at the estimate.
@@ -129,7 +129,7 @@ impl Repository {
             let words = format!(
                 "about {bytes} bytes for it do not fit: {used} of {limit} bytes are in use (MXRT_MEMORY_LIMIT_MB)"
             );
-            let no_room = |words| Trouble { words, kind: FailureKind::Memory };
+            let no_room = |words| Trouble::new(FailureKind::Memory, words);
             if !self.evicts {
                 return Err(no_room(format!("{words}; with evict = \"lru\" others would make room")));
             }

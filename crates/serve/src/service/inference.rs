@@ -4,7 +4,7 @@
 //! for each input, then [`Inference::compute`], and [`Inference::end`] when it has the response. It
 //! charges the bytes it keeps to [`Inference::account`].
 
-use super::Service;
+use super::{Begun, Service};
 use crate::account::Account;
 use crate::background::{JobKind, LONG_COPY};
 use crate::batch::{Calls, Holds};
@@ -36,6 +36,8 @@ struct End {
 /// Inference request that has begun, see [`Service::begin`].
 pub(crate) struct Inference {
     service: Arc<Service>,
+    /// guard of the request; none after its end
+    begun: Option<Begun>,
     began: Instant,
     model: Option<Arc<Model>>,
     account: Account,
@@ -61,11 +63,12 @@ pub(crate) struct Schedule {
 impl Inference {
     pub(super) fn new(service: Arc<Service>, began: Instant) -> Inference {
         // Counted before the draining flag is read, so that the shutdown waits for this request.
-        service.begun.fetch_add(1, Ordering::SeqCst);
+        let begun = Some(Begun::new(&service.begun));
         service.ever.fetch_add(1, Ordering::SeqCst);
         let account = Account::open(&service.queue);
         Inference {
             service,
+            begun,
             began,
             model: None,
             account,
@@ -205,13 +208,15 @@ impl Inference {
         self.traced = self.service.traces.of(header);
     }
 
-    /// Ends the request: with this refusal, or with results if there is none.
-    pub(crate) fn end(mut self, refusal: Option<&Refusal>) {
+    /// Ends the request: with this refusal, or with results if there is none. The shutdown waits
+    /// until the returned guard is dropped.
+    pub(crate) fn end(mut self, refusal: Option<&Refusal>) -> Option<Begun> {
         let wanted = self.service.config.log_requests;
         self.ended = Some(End {
             outcome: refusal.map_or(Outcome::Success, |refusal| refusal.outcome),
             refused: refusal.filter(|_| wanted).map(|refusal| (refusal.status.as_u16(), refusal.message.clone())),
         });
+        self.begun.take()
     }
 }
 
@@ -239,7 +244,6 @@ impl Drop for Inference {
             reason: refused.as_ref().map(|(_, reason)| reason.as_str()),
             time,
         });
-        self.service.begun.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

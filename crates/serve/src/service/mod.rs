@@ -76,6 +76,23 @@ impl Drop for Waits<'_> {
     }
 }
 
+/// Guard that counts an inference request from its head until its response has been passed on.
+#[derive(Debug)]
+pub(crate) struct Begun(Arc<AtomicUsize>);
+
+impl Begun {
+    fn new(all: &Arc<AtomicUsize>) -> Begun {
+        all.fetch_add(1, Ordering::SeqCst);
+        Begun(all.clone())
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// Models, their queues, and their metrics.
 pub(crate) struct Service {
     pub(crate) engine: &'static Engine,
@@ -93,8 +110,8 @@ pub(crate) struct Service {
     pub(crate) nameless: ModelMetrics,
     pub(crate) traces: Traces,
     draining: AtomicBool,
-    /// number of inference requests that have begun and not ended
-    begun: AtomicUsize,
+    /// number of inference requests that have begun, and whose responses have not been passed on
+    begun: Arc<AtomicUsize>,
     /// number of inference requests that have begun since the start
     ever: AtomicUsize,
 }
@@ -112,7 +129,7 @@ impl Service {
             nameless: ModelMetrics::default(),
             traces: Traces::new(config.traces.is_some()),
             draining: AtomicBool::new(false),
-            begun: AtomicUsize::new(0),
+            begun: Arc::default(),
             ever: AtomicUsize::new(0),
             config,
         })
@@ -128,7 +145,8 @@ impl Service {
         self.draining.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of requests that have begun and not ended.
+    /// Returns the number of inference requests that have begun, and whose responses have not been
+    /// passed on.
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }
