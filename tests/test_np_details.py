@@ -261,6 +261,47 @@ def test_nodes_of_graphs_have_the_names_of_mxnet(mx: Any, function: Any, wanted:
     assert " ".join(node["name"] for node in nodes if node["op"] != "null") == wanted
 
 
+# The outputs of one operator. Operators of MXNet that have no names for them count them, those that
+# only files see among them.
+OUTPUTS: list[tuple[Any, str]] = [
+    (lambda np, x: np.matmul(x, x), "matmul0_out"),
+    (lambda np, x: np.dot(x, x), "dot0_output"),
+    (lambda np, x: np.concatenate((x, x)), "concatenate0_out"),
+    (lambda np, x: np.append(x, x), "concatenate0_out"),
+    (lambda np, x: np.hstack((x, x)), "hstack0_out"),
+    (lambda np, x: np.dstack((x, x)), "dstack0_out"),
+    (lambda np, x: np.vstack((x, x)), "vstack0_output"),
+    (lambda np, x: np.stack((x, x)), "stack0_output"),
+    (lambda np, x: np.column_stack((x, x)), "column_stack0_output"),
+    (lambda np, x: np.std(x), "std0_std"),
+    (lambda np, x: np.var(x), "var0_var"),
+    (lambda np, x: np.mean(x), "mean0_output"),
+    (lambda np, x: np.average(x), "average0_output0"),
+    (lambda np, x: np.average(x, returned=True), "average0_output0 average0_output1"),
+    (lambda np, x: np.sort(x), "sort0_output0"),
+    (lambda np, x: np.unique(x), "unique0_output"),
+    (lambda np, x: np.linalg.norm(x), "norm0_output0"),
+    (lambda np, x: np.linalg.det(x), "det0_output0"),
+    (lambda np, x: np.linalg.slogdet(x), "slogdet0_output0 slogdet0_output1"),
+    (lambda np, x: np.linalg.svd(x), "svd0_output0 svd0_output1 svd0_output2"),
+    (lambda np, x: np.random.uniform(size=2), "uniform0_output"),
+    (lambda np, x: np.random.gamma(1.0, size=2), "gamma0_output"),
+    (lambda np, x: np.random.normal(size=2), "normal0_output0"),
+    (lambda np, x: np.random.exponential(size=2), "exponential0_output0"),
+    (lambda np, x: np.random.weibull(1.0, size=2), "weibull0_output0"),
+    (lambda np, x: np.random.pareto(1.0, size=2), "pareto0_output0"),
+    (lambda np, x: np.random.rayleigh(size=2), "rayleigh0_output0"),
+]
+
+
+@pytest.mark.parametrize(("function", "wanted"), OUTPUTS, ids=[wanted for _, wanted in OUTPUTS])
+def test_outputs_of_graphs_have_the_names_of_mxnet(mx: Any, function: Any, wanted: str) -> None:
+    with mx.name.NameManager():
+        made = function(mx.sym.np, mx.sym.var("data").as_np_ndarray())
+    parts = made if isinstance(made, (list, tuple)) else [made]
+    assert " ".join(name for part in parts for name in part.list_outputs()) == wanted
+
+
 def test_parts_of_a_symbol_are_those_of_an_array(mx: Any) -> None:
     values = onp.arange(24, dtype="float32").reshape(2, 3, 4)
     x = mx.sym.var("x").as_np_ndarray()

@@ -46,6 +46,8 @@ pub enum Inputs {
 pub enum Outputs {
     /// one, called `output`
     One,
+    /// one, with this name
+    OneNamed(&'static str),
     /// outputs with these names
     Named(fn(&Attrs) -> &'static [&'static str]),
     /// number of outputs, called `output0`, `output1`, … (`output` when it is one)
@@ -203,7 +205,7 @@ impl OpDef {
     /// Number of visible outputs.
     pub fn num_outputs(&self, attrs: &Attrs) -> usize {
         match self.outputs {
-            Outputs::One => 1,
+            Outputs::One | Outputs::OneNamed(_) => 1,
             Outputs::Named(names) => names(attrs).len(),
             Outputs::Count(count) => count(attrs),
             Outputs::Computed(names) => names(attrs).len(),
@@ -219,6 +221,7 @@ impl OpDef {
     pub fn output_name(&self, attrs: &Attrs, index: usize) -> Cow<'static, str> {
         match self.outputs {
             Outputs::One => Cow::Borrowed("output"),
+            Outputs::OneNamed(name) => Cow::Borrowed(name),
             Outputs::Named(names) => names(attrs).get(index).map_or(Cow::Borrowed("output"), |n| Cow::Borrowed(*n)),
             Outputs::Computed(names) => {
                 names(attrs).get(index).map_or(Cow::Borrowed("output"), |n| Cow::Owned(n.clone()))

@@ -26,7 +26,7 @@ impl OpDef {
 
     /// Whether a call always gives one result.
     pub fn has_single_output(&self) -> bool {
-        matches!(self.outputs, Outputs::One)
+        matches!(self.outputs, Outputs::One | Outputs::OneNamed(_))
     }
 }
 

@@ -66,18 +66,21 @@ macro_rules! at_least {
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
-    stack!(
-        "_npi_concatenate",
-        &[
-            NUM_ARGS,
-            AttrDef::new("axis", AttrKind::OptInt, "0", "Axis along which to join; None joins flattened arrays.")
-        ],
-        |attrs, shape| match attrs.opt_int("axis") {
-            None => Ok((Shape::new(&[shape.size()]), 0)),
-            Some(axis) => Ok((shape.clone(), resolve_axis(axis, shape.len())?)),
-        },
-        "Joins arrays along an axis they have; all other extents must agree."
-    ),
+    OpDef {
+        outputs: Outputs::OneNamed("out"),
+        ..stack!(
+            "_npi_concatenate",
+            &[
+                NUM_ARGS,
+                AttrDef::new("axis", AttrKind::OptInt, "0", "Axis along which to join; None joins flattened arrays.")
+            ],
+            |attrs, shape| match attrs.opt_int("axis") {
+                None => Ok((Shape::new(&[shape.size()]), 0)),
+                Some(axis) => Ok((shape.clone(), resolve_axis(axis, shape.len())?)),
+            },
+            "Joins arrays along an axis they have; all other extents must agree."
+        )
+    },
     stack!(
         "_npi_stack",
         &[AttrDef::new("axis", AttrKind::Int, "0", "Where the new axis is in the result."), NUM_ARGS],
@@ -89,28 +92,34 @@ pub static OPS: &[OpDef] = &[
         },
         "Joins arrays of one shape along a new axis."
     ),
-    stack!(
-        "_npi_hstack",
-        &[NUM_ARGS, DIM],
-        |_, shape| {
-            let shape = if shape.is_empty() { Shape::new(&[1]) } else { shape.clone() };
-            let axis = usize::from(shape.len() > 1);
-            Ok((shape, axis))
-        },
-        "Joins arrays along the second axis, vectors along their only one."
-    ),
+    OpDef {
+        outputs: Outputs::OneNamed("out"),
+        ..stack!(
+            "_npi_hstack",
+            &[NUM_ARGS, DIM],
+            |_, shape| {
+                let shape = if shape.is_empty() { Shape::new(&[1]) } else { shape.clone() };
+                let axis = usize::from(shape.len() > 1);
+                Ok((shape, axis))
+            },
+            "Joins arrays along the second axis, vectors along their only one."
+        )
+    },
     stack!(
         "_npi_vstack",
         &[NUM_ARGS],
         |_, shape| Ok((widened(shape, 2), 0)),
         "Joins arrays along the first axis; vectors are rows."
     ),
-    stack!(
-        "_npi_dstack",
-        &[NUM_ARGS, DIM],
-        |_, shape| Ok((widened(shape, 3), 2)),
-        "Joins arrays along the third axis, which matrices and vectors get."
-    ),
+    OpDef {
+        outputs: Outputs::OneNamed("out"),
+        ..stack!(
+            "_npi_dstack",
+            &[NUM_ARGS, DIM],
+            |_, shape| Ok((widened(shape, 3), 2)),
+            "Joins arrays along the third axis, which matrices and vectors get."
+        )
+    },
     stack!(
         "_npi_column_stack",
         &[NUM_ARGS],

@@ -241,6 +241,7 @@ const NORM: OpDef = OpDef {
         KEEPDIMS.unlisted(),
         AttrDef::new("flag", AttrKind::Int, "-1", "The kind of norm.").unlisted(),
     ],
+    outputs: Outputs::OneNamed("output0"),
     hidden_outputs: |_| 3,
     infer_shape: |shapes| {
         let Some(dims) = shapes.dims(0) else { return Ok(()) };

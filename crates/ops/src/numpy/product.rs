@@ -37,14 +37,17 @@ pub static OPS: &[OpDef] = &[
         "The sum of products over the last axis of a and the second to last of b, or its only one; of \
          a scalar, the product."
     ),
-    product!(
-        "_npi_matmul",
-        PAIR,
-        &[],
-        matmul,
-        "Products of the matrices in the last two axes; the axes before them are broadcast, and a \
-         vector is a row on the left and a column on the right."
-    ),
+    OpDef {
+        outputs: Outputs::OneNamed("out"),
+        ..product!(
+            "_npi_matmul",
+            PAIR,
+            &[],
+            matmul,
+            "Products of the matrices in the last two axes; the axes before them are broadcast, and a \
+             vector is a row on the left and a column on the right."
+        )
+    },
     product!(
         "_npi_tensordot",
         PAIR,

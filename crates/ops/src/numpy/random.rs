@@ -46,6 +46,17 @@ macro_rules! distribution {
     };
 }
 
+/// A distribution of which MXNet keeps the noise, in an output that only files see.
+macro_rules! with_noise {
+    ($($distribution:tt)*) => {
+        OpDef {
+            outputs: Outputs::OneNamed("output0"),
+            hidden_outputs: |_| 1,
+            ..distribution!($($distribution)*)
+        }
+    };
+}
+
 const fn required(name: &'static str, doc: &'static str) -> AttrDef {
     AttrDef::required(name, AttrKind::OptFloat, doc)
 }
@@ -105,7 +116,7 @@ pub static OPS: &[OpDef] = &[
         uniform,
         "Numbers drawn uniformly from ranges, size times for each."
     ),
-    distribution!(
+    with_noise!(
         "_npi_normal",
         ["loc" "scale"],
         &[LOC, SCALE, SIZE, CTX, DTYPE],
@@ -114,7 +125,7 @@ pub static OPS: &[OpDef] = &[
         normal,
         "Numbers drawn from normal distributions."
     ),
-    distribution!(
+    with_noise!(
         "_npi_normal_n",
         ["loc" "scale"],
         &[LOC, SCALE, SIZE, CTX, DTYPE],
@@ -153,7 +164,7 @@ pub static OPS: &[OpDef] = &[
         |p, stream| p[0] - p[1] * (-open(stream).ln()).ln(),
         "Numbers drawn from Gumbel distributions."
     ),
-    distribution!(
+    with_noise!(
         "_npi_rayleigh",
         ["scale"],
         &[optional("scale", "1", "Scale; an array if None."), SIZE, CTX],
@@ -162,7 +173,7 @@ pub static OPS: &[OpDef] = &[
         |p, stream| p[0] * (2.0 * stream.exponential()).sqrt(),
         "Numbers drawn from Rayleigh distributions."
     ),
-    distribution!(
+    with_noise!(
         "_npi_exponential",
         ["scale"],
         &[optional("scale", "1", "Scale; an array if None."), SIZE, CTX],
@@ -171,7 +182,7 @@ pub static OPS: &[OpDef] = &[
         |p, stream| p[0] * stream.exponential(),
         "Numbers drawn from exponential distributions."
     ),
-    distribution!(
+    with_noise!(
         "_npi_weibull",
         ["a"],
         &[optional("a", "None", "Shape; an array if None."), SIZE, CTX],
@@ -180,7 +191,7 @@ pub static OPS: &[OpDef] = &[
         |p, stream| stream.exponential().powf(1.0 / p[0]),
         "Numbers drawn from Weibull distributions of scale 1."
     ),
-    distribution!(
+    with_noise!(
         "_npi_pareto",
         ["a"],
         &[optional("a", "None", "Shape; an array if None."), SIZE, CTX],

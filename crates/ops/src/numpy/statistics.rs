@@ -31,6 +31,7 @@ const MOMENT: OpDef = OpDef {
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_npi_var",
+        outputs: Outputs::OneNamed("var"),
         doc: "The variance over axes.",
         bind: |attrs, signature| bind_moment(false, attrs, signature),
         form: |attrs, signature| moment_form(false, attrs, signature),
@@ -38,6 +39,7 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_npi_std",
+        outputs: Outputs::OneNamed("std"),
         doc: "The standard deviation over axes.",
         bind: |attrs, signature| bind_moment(true, attrs, signature),
         form: |attrs, signature| moment_form(true, attrs, signature),
@@ -117,7 +119,7 @@ const AVERAGE: OpDef = OpDef {
         AttrDef::new("returned", AttrKind::Bool, "False", "Whether the sum of the weights is visible."),
         AttrDef::new("weighted", AttrKind::Bool, "True", "Whether there are weights."),
     ],
-    outputs: Outputs::Count(|attrs| if attrs.bool("returned") { 2 } else { 1 }),
+    outputs: Outputs::Named(|attrs| if attrs.bool("returned") { &["output0", "output1"] } else { &["output0"] }),
     hidden_outputs: |attrs| if attrs.bool("returned") { 0 } else { 1 },
     infer_shape: |shapes| {
         let Some(dims) = shapes.dims(0) else { return Ok(()) };
