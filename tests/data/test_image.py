@@ -125,6 +125,68 @@ def test_numbers_are_resized_as_mxnet_resizes_them(mx, name: str) -> None:
     assert most <= 0.01
 
 
+def resized_exactly(image: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Linear interpolation as OpenCV computes it bit for bit (``INTER_LINEAR_EXACT``)."""
+
+    def taps(old: int, new: int) -> tuple[np.ndarray, np.ndarray]:
+        at = (np.arange(new) + 0.5) * (1 / (new / old)) - 0.5
+        low = np.floor(at).astype(int)
+        share = np.rint((at - low) * 256).astype(int)
+        return np.clip([low, low + 1], 0, old - 1), np.stack([256 - share, share])
+
+    (above, below), down = taps(image.shape[0], height)
+    (left, right), across = taps(image.shape[1], width)
+    pixels = image.astype(int)
+    rows = pixels[:, left] * across[0][:, None] + pixels[:, right] * across[1][:, None]
+    sums = rows[above] * down[0][:, None, None] + rows[below] * down[1][:, None, None]
+    return ((sums + (1 << 15)) >> 16).astype("uint8")
+
+
+def test_interpolations_are_those_of_opencv_which_mxnet_passes_the_number_to(mx) -> None:
+    pixels = RECORDED["pixels_png_rgb_1"]
+    height, width = pixels.shape[:2]
+    image = mx.nd.array(pixels, dtype="uint8")
+    for high, wide in ((height * 2 + 3, width * 2 - 1), (height // 2, width // 3), (7, width + 5)):
+        wanted = resized_exactly(pixels, high, wide)
+        for made in (
+            mx.image.imresize(image, wide, high, interp=5),
+            mx.nd.image.resize(image, (wide, high), False, 5),
+            mx.nd.image.resize(image.expand_dims(0), (wide, high), False, 5)[0],
+        ):
+            np.testing.assert_array_equal(made.asnumpy(), wanted)
+        floats = image.astype("float32")
+        linear = mx.image.imresize(floats, wide, high, interp=1).asnumpy()
+        np.testing.assert_array_equal(mx.image.imresize(floats, wide, high, interp=5).asnumpy(), linear)
+    for interp in (6, 7, 9, 10, -1):
+        with pytest.raises(mx.MXNetError, match=f"interp is {interp}"):
+            mx.image.imresize(image, 5, 6, interp=interp).asnumpy()
+        # No pixels are made of an image that keeps its size.
+        np.testing.assert_array_equal(mx.image.imresize(image, width, height, interp=interp).asnumpy(), pixels)
+
+
+def test_functions_of_images_choose_an_interpolation(mx) -> None:
+    image = mx.nd.array(RECORDED["pixels_png_rgb_1"], dtype="uint8")
+    height, width = image.shape[:2]
+    for sizes, chosen in (((2 * height, 2 * width), 2), ((4, 5), 3), ((2 * height, 5), 1)):
+        wanted = mx.image.imresize(image, sizes[1], sizes[0], interp=chosen).asnumpy()
+        made = mx.image.fixed_crop(image, 0, 0, width, height, sizes[::-1], interp=9)
+        np.testing.assert_array_equal(made.asnumpy(), wanted)
+    random.seed(3)
+    drawn = [random.randint(0, 4) for _ in range(5)]
+    random.seed(3)
+    for chosen in drawn:
+        wanted = mx.image.imresize(image, 5, 4, interp=chosen).asnumpy()
+        np.testing.assert_array_equal(mx.image.fixed_crop(image, 0, 0, width, height, (5, 4), 10).asnumpy(), wanted)
+    for interp in (5, 6, 8, -1):
+        for call in (
+            lambda interp: mx.image.resize_short(image, 4, interp),
+            lambda interp: mx.image.fixed_crop(image, 0, 0, 4, 4, (2, 2), interp),
+            lambda interp: mx.image.ForceResizeAug((4, 4), interp)(image),
+        ):
+            with pytest.raises(ValueError, match=f"Unknown interp method {interp}"):
+                call(interp)
+
+
 def test_batches_are_resized_like_single_images(mx) -> None:
     image = RECORDED["noise"]
     batch = mx.nd.array(np.stack([image, image[::-1]]), dtype="uint8")

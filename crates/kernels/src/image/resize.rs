@@ -15,6 +15,9 @@ pub enum Interpolation {
     Nearest,
     /// Weighted mean of 2 × 2 neighbours, by distance.
     Linear,
+    /// Weighted mean of 2 × 2 neighbours with shares of 8 bits: sums of bytes are exact until they
+    /// are rounded.
+    LinearExact,
     /// Cubic interpolation of 4 × 4 neighbours.
     Cubic,
     /// Mean of the area that a pixel covers; linear interpolation where images become larger.
@@ -92,7 +95,7 @@ impl Resize {
     /// Whether pixels are means of areas.
     pub fn takes_means(&self) -> bool {
         match self.interpolation {
-            Interpolation::Linear => self.halves(),
+            Interpolation::Linear | Interpolation::LinearExact => self.halves(),
             Interpolation::Area => self.shrinks(),
             _ => false,
         }
@@ -109,6 +112,7 @@ impl Resize {
             Interpolation::Nearest => Taps::nearest(from, to, range),
             _ if self.takes_means() => Taps::area(from, to, range),
             Interpolation::Linear => Taps::linear(from, to, range),
+            Interpolation::LinearExact => Taps::linear_exact(from, to, range),
             Interpolation::Cubic => Taps::cubic(from, to, range),
             Interpolation::Lanczos => Taps::lanczos(from, to, range),
             Interpolation::Area => Taps::linear_area(from, to, range),
@@ -156,12 +160,13 @@ impl Resize {
         });
     }
 
-    /// Sums of bytes times shares of 11 bits, as OpenCV computes them. `row` elements of each row
+    /// Sums of bytes times shares of a few bits, as OpenCV computes them. `row` elements of each row
     /// are computed, the first of which has `left` others before it.
     fn bytes(&self, par: &dyn Par, [row, left]: [usize; 2], [down, across]: [&Taps; 2], x: &[u8], out: &mut [u8]) {
         match self.interpolation {
-            Interpolation::Cubic => self.weighted::<4>(par, [row, left], down, across, x, out),
-            Interpolation::Lanczos => self.weighted::<8>(par, [row, left], down, across, x, out),
+            Interpolation::LinearExact => self.weighted::<2, 8>(par, [row, left], down, across, x, out),
+            Interpolation::Cubic => self.weighted::<4, 11>(par, [row, left], down, across, x, out),
+            Interpolation::Lanczos => self.weighted::<8, 11>(par, [row, left], down, across, x, out),
             _ => self.fixed_point(par, row, down, across, x, out),
         }
     }
@@ -175,7 +180,7 @@ impl Resize {
             .zip(across.shares.chunks_exact(2))
             .map(|(s, w)| {
                 // At both ends of a row, though not of a column, there is one pixel only.
-                let shares = if s[0] == s[1] { [2048, 0] } else { [fixed(w[0]), fixed(w[1])] };
+                let shares = if s[0] == s[1] { [2048, 0] } else { [fixed::<11>(w[0]), fixed::<11>(w[1])] };
                 ([s[0] as usize * channels, s[1] as usize * channels], shares)
             })
             .collect();
@@ -197,18 +202,18 @@ impl Resize {
                 }
             }
             let [above, below] = [first, second].map(|source| &scratch[source % 2 * row..][..row]);
-            let [a, b] = [fixed(a), fixed(b)];
+            let [a, b] = [fixed::<11>(a), fixed::<11>(b)];
             for (out, (above, below)) in out.iter_mut().zip(above.iter().zip(below)) {
                 *out = ((((a * (above >> 4)) >> 16) + ((b * (below >> 4)) >> 16) + 2) >> 2) as u8;
             }
         });
     }
 
-    /// Sums of `K` bytes times shares of 11 bits along both axes, as OpenCV computes them. With
+    /// Sums of `K` bytes times shares of `BITS` bits along both axes, as OpenCV computes them. With
     /// four taps, columns are summed in single precision, except the elements at the end of a whole
     /// row that do not fill a vector of eight. `row` elements of each row are computed, the first
     /// of which has `left` others before it.
-    fn weighted<const K: usize>(
+    fn weighted<const K: usize, const BITS: u32>(
         &self,
         par: &dyn Par,
         [row, left]: [usize; 2],
@@ -222,11 +227,11 @@ impl Resize {
         let (sources, _) = across.sources.as_chunks::<K>();
         let (shares, _) = across.shares.as_chunks::<K>();
         let taps: Vec<([usize; K], [i32; K])> =
-            sources.iter().zip(shares).map(|(s, w)| (s.map(|s| s as usize * channels), w.map(fixed))).collect();
+            sources.iter().zip(shares).map(|(s, w)| (s.map(|s| s as usize * channels), w.map(fixed::<BITS>))).collect();
         self.by_rows(par, row, K, out, |output, scratch: &mut [i32], known, out| {
             let first = down.starts[output];
             let sources: [usize; K] = std::array::from_fn(|k| down.sources[first + k] as usize);
-            let shares: [i32; K] = std::array::from_fn(|k| fixed(down.shares[first + k]));
+            let shares: [i32; K] = std::array::from_fn(|k| fixed::<BITS>(down.shares[first + k]));
             for source in sources {
                 let slot = source % K;
                 if known[slot] != source {
@@ -246,8 +251,9 @@ impl Resize {
                 *out = sum.round_ties_even() as u8;
             }
             for (i, out) in out.iter_mut().enumerate().skip(whole) {
-                let sum = (0..K).fold(1 << 21, |sum: i32, k| sum.wrapping_add(lines[k][i].wrapping_mul(shares[k])));
-                *out = (sum >> 22).clamp(0, 255) as u8;
+                let half = 1 << (2 * BITS - 1);
+                let sum = (0..K).fold(half, |sum: i32, k| sum.wrapping_add(lines[k][i].wrapping_mul(shares[k])));
+                *out = (sum >> (2 * BITS)).clamp(0, 255) as u8;
             }
         });
     }
@@ -275,9 +281,9 @@ impl Resize {
     }
 }
 
-/// Converts a share to a number of 11 bits.
-fn fixed(share: f32) -> i32 {
-    (share * 2048.0).round_ties_even() as i32
+/// Converts a share to a number of `BITS` bits.
+fn fixed<const BITS: u32>(share: f32) -> i32 {
+    (share * (1 << BITS) as f32).round_ties_even() as i32
 }
 
 /// Resizes one row.
@@ -315,9 +321,10 @@ mod tests {
     use crate::par::Serial;
     use crate::testing::{Reverse, Threads, random};
 
-    const ALL: [Interpolation; 5] = [
+    const ALL: [Interpolation; 6] = [
         Interpolation::Nearest,
         Interpolation::Linear,
+        Interpolation::LinearExact,
         Interpolation::Cubic,
         Interpolation::Area,
         Interpolation::Lanczos,
@@ -399,15 +406,29 @@ mod tests {
         ([9, 9], [9, 20], 3, [0x730f6f8ee8baa403, 0x51783ab8bf7b4c9b, 0x9badab34a3232dde, 0x136a38c642364c79]),
     ];
 
+    /// Digests of the same images by `interp` 5.
+    #[rustfmt::skip]
+    const RECORDED_EXACT: [u64; 14] = [
+        0xf2b275fa47d0ca72, 0x4228eed77addb0cd, 0x7a352a7f44dba673, 0x3fd5aefad968bd5a, 0x9fe8a4182d24ee12,
+        0xac86621041d59e04, 0x6f565b3ab03d072a, 0x7d49ab07936c054f, 0xebb5dc1ba03c5b18, 0x305322ae5136eff9,
+        0xf28cf2e239f42821, 0x126f86d3f0689508, 0x59c5f7ba872604f6, 0xfdd3323d4fc02289,
+    ];
+
     #[test]
     fn bytes_are_those_of_mxnet() {
-        let kinds = [Interpolation::Linear, Interpolation::Cubic, Interpolation::Area, Interpolation::Lanczos];
-        for (from, to, channels, wanted) in RECORDED {
+        let kinds = [
+            Interpolation::Linear,
+            Interpolation::Cubic,
+            Interpolation::Area,
+            Interpolation::Lanczos,
+            Interpolation::LinearExact,
+        ];
+        for ((from, to, channels, [a, b, c, d]), exact) in RECORDED.into_iter().zip(RECORDED_EXACT) {
             let found = kinds.map(|interpolation| {
                 let x = picture(from[0] * from[1] * channels);
                 digest(&resized(&Threads(2), Resize { from, to, channels, interpolation }, &x))
             });
-            assert_eq!(found, wanted, "{from:?} to {to:?} with {channels} channels");
+            assert_eq!(found, [a, b, c, d, exact], "{from:?} to {to:?} with {channels} channels");
         }
     }
 

@@ -4,14 +4,14 @@ use super::image_axis;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::image::resize::{Interpolation, Resize};
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{DType, PartialShape};
 
 const INTERP: AttrDef = AttrDef::new(
     "interp",
     AttrKind::Int,
     "1",
     "How pixels are made: 0 nearest, 1 bilinear, 2 cubic, 3 mean of the area, 4 Lanczos of 8 \
-     pixels.",
+     pixels, 5 bilinear with shares of 8 bits. An image that keeps its size is copied.",
 );
 
 /// Rows of the table.
@@ -64,7 +64,6 @@ fn infer_shape(
     axis: Option<usize>,
     size: fn(&Attrs, Extents) -> Result<Extents, OpError>,
 ) -> Result<(), OpError> {
-    interpolation(shapes.attrs)?;
     let (Some(axis), Some(mut dims)) = (axis, shapes.dims(0)) else { return Ok(()) };
     let made = size(shapes.attrs, [dims[axis], dims[axis + 1]])?;
     if made.iter().flatten().any(|size| !(1..=0x7fff_ffff).contains(size)) {
@@ -97,26 +96,28 @@ fn image_size(attrs: &Attrs, old: Extents) -> Result<Extents, OpError> {
     }
 }
 
-fn interpolation(attrs: &Attrs) -> Result<Interpolation, OpError> {
+/// The way to make pixels of an element type, as OpenCV numbers them.
+fn interpolation(attrs: &Attrs, dtype: DType) -> Result<Interpolation, OpError> {
     Ok(match attrs.int("interp") {
         0 => Interpolation::Nearest,
         1 => Interpolation::Linear,
         2 => Interpolation::Cubic,
         3 => Interpolation::Area,
         4 => Interpolation::Lanczos,
-        other => return Err(value_error(format!("interp is {other}, expected 0, 1, 2, 3 or 4"))),
+        5 if dtype == DType::U8 => Interpolation::LinearExact,
+        5 => Interpolation::Linear,
+        other => return Err(value_error(format!("interp is {other}, expected 0, 1, 2, 3, 4 or 5"))),
     })
 }
 
 fn resize(attrs: &Attrs, signature: &Signature<'_>) -> Result<Resize, OpError> {
     let [old, new] = [&signature.inputs[0].shape, &signature.outputs[0].shape];
     let axis = old.len() - 3;
-    let resize = Resize {
-        from: [old[axis], old[axis + 1]],
-        to: [new[axis], new[axis + 1]],
-        channels: old[axis + 2],
-        interpolation: interpolation(attrs)?,
-    };
+    let (from, to) = ([old[axis], old[axis + 1]], [new[axis], new[axis + 1]]);
+    // No pixels are made of an image that keeps its size, whatever the number.
+    let interpolation =
+        if from == to { Interpolation::Nearest } else { interpolation(attrs, signature.inputs[0].dtype)? };
+    let resize = Resize { from, to, channels: old[axis + 2], interpolation };
     crate::vision::check_pixels(resize.from, &signature.outputs[0])?;
     Ok(resize)
 }
@@ -159,6 +160,15 @@ mod tests {
         };
         assert!(error(&[]).message.contains("must be 1 or 2"));
         assert!(error(&[("size", "0")]).message.contains("greater than 0"));
-        assert!(error(&[("size", "2"), ("interp", "7")]).message.contains("expected 0, 1, 2, 3 or 4"));
+        assert!(error(&[("size", "2"), ("interp", "7")]).message.contains("expected 0, 1, 2, 3, 4 or 5"));
+    }
+
+    #[test]
+    fn an_image_that_keeps_its_size_is_copied_whatever_the_interpolation() {
+        let values: Vec<f32> = (0..24).map(|v| v as f32).collect();
+        for interp in ["5", "9", "-1"] {
+            let test = OpTest::new("_cvimresize").attr("w", "6").attr("h", "4").attr("interp", interp);
+            assert_eq!(f32s(&test.f32([4, 6, 1], &values).run(), [4, 6, 1]), values);
+        }
     }
 }

@@ -54,6 +54,17 @@ impl Taps {
         })
     }
 
+    /// Linear interpolation with shares of 8 bits.
+    pub(super) fn linear_exact(from: usize, to: usize, range: Range<usize>) -> Taps {
+        let scale = 1.0 / (to as f64 / from as f64);
+        Taps::new(from, range, |i, add| {
+            let at = (i as f64 + 0.5) * scale - 0.5;
+            let part = ((at - at.floor()) * 256.0).round_ties_even() as f32 / 256.0;
+            add(at.floor() as i64, 1.0 - part);
+            add(at.floor() as i64 + 1, part);
+        })
+    }
+
     /// Linear interpolation for the axes that grow when the mean of areas is asked for.
     pub(super) fn linear_area(from: usize, to: usize, range: Range<usize>) -> Taps {
         let inverse = to as f64 / from as f64;
