@@ -1,5 +1,6 @@
 """The Rust side of mxrt. Use the modules of the package, not this one."""
 
+from collections.abc import Callable
 from ctypes import c_void_p
 from os import PathLike
 from typing import Any, final
@@ -67,7 +68,6 @@ __all__ = [
     "invoke",
     "invoke_custom",
     "invoke_np",
-    "is_model_in_archive",
     "is_np_shape",
     "is_ready",
     "iterators",
@@ -414,9 +414,8 @@ def find_model(
     params: str | PathLike[str] | None,
     epoch: int | None,
     most_unpacked: int,
-    folder: str | PathLike[str] | None,
+    new_folder: Callable[[], str | PathLike[str]],
 ) -> tuple[bytes, bytes | None]: ...
-def is_model_in_archive(path: str | PathLike[str]) -> bool: ...
 def unpack_archive(path: str | PathLike[str], most_unpacked: int, folder: str | PathLike[str]) -> bool: ...
 def own_name_of_model(path: str | PathLike[str]) -> str: ...
 def load_arrays(path: str | PathLike[str]) -> Any: ...

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import io
 import os
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -306,3 +308,40 @@ def test_a_file_of_an_archive_is_named_after_the_archive(capfd, tmp_path: Path) 
         refused(command(capfd, name, path, *more, "--shape", "3,2,4,4"), 1, words)
     done = command(capfd, "check", path, "--shape", "3,2,4,4")
     assert done.status == 1 and words in done.out, done
+
+
+class Listings:
+    """Counts how often a folder is opened to be listed inside of a ``with`` block."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.count = 0
+
+    def __enter__(self) -> Listings:
+        library = ctypes.CDLL(None, use_errno=True)
+        self._events = library.inotify_init1(os.O_NONBLOCK)
+        # Openings, and closings between them: equal events that follow each other become one.
+        assert library.inotify_add_watch(self._events, os.fsencode(self._folder), 0x20 | 0x10) >= 0
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        events, place = os.read(self._events, 1 << 16), 0
+        os.close(self._events)
+        while place < len(events):
+            _, mask, _, length = struct.unpack_from("iIII", events, place)
+            # Of the folder itself, not of a file in it.
+            self.count += bool(mask & 0x20 and mask & 0x40000000 and not length)
+            place += 16 + length
+
+
+def test_a_folder_is_listed_once_for_its_model_and_once_for_its_parameters(capfd, tmp_path: Path) -> None:
+    tiny(tmp_path / "model")
+    with Listings(tmp_path / "model") as found:
+        assert shape_of(capfd, tmp_path / "model") == [3, 4]
+    assert found.count == 2
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    tarred(packed / "model.tar.gz", {"net-symbol.json": SYMBOL, "net-0000.params": PARAMS})
+    with Listings(packed) as found:
+        assert shape_of(capfd, packed) == [3, 4]
+    assert found.count == 1

@@ -4,7 +4,7 @@ use crate::ndarray::wrap;
 use crate::operator::one_array;
 use crate::{errors, np_shape, runtime};
 use mxrt_engine::{OpError, WaitError};
-use mxrt_io::model_files::{self, FindError, ModelFiles, Wanted};
+use mxrt_io::model_files::{self, FindError, ModelFiles, ModelPlace, Wanted};
 use mxrt_io::params::{self, Params, ParamsError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -67,7 +67,7 @@ pub(crate) fn save_arrays(
 }
 
 /// Symbol file and parameter file of a model, as the system writes their names. The files of an
-/// archive are unpacked into `folder`, which is new.
+/// archive are unpacked into the folder that `new_folder` names, which is asked for no others.
 #[pyfunction]
 pub(crate) fn find_model<'py>(
     py: Python<'py>,
@@ -75,18 +75,14 @@ pub(crate) fn find_model<'py>(
     params: Option<PathBuf>,
     epoch: Option<u64>,
     most_unpacked: usize,
-    folder: Option<PathBuf>,
+    new_folder: &Bound<'py, PyAny>,
 ) -> PyResult<(Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>)> {
+    let place = found(py, |_| ModelPlace::of(&path))?;
+    let folder: Option<PathBuf> = if place.is_archive() { Some(new_folder.call0()?.extract()?) } else { None };
     let wanted = Wanted { params: params.as_deref(), epoch, most_unpacked, folder: folder.as_deref() };
-    let files = found(py, |poll| ModelFiles::find(&path, &wanted, poll))?;
+    let files = found(py, |poll| ModelFiles::at(place, &wanted, poll))?;
     let named = |path: &Path| PyBytes::new(py, path.as_os_str().as_encoded_bytes());
     Ok((named(&files.symbol), files.params.as_deref().map(named)))
-}
-
-/// Whether the files of a model are those of an archive.
-#[pyfunction]
-pub(crate) fn is_model_in_archive(path: PathBuf) -> bool {
-    model_files::is_in_archive(&path)
 }
 
 /// Unpacks an archive into a new folder. False if the path is no archive.

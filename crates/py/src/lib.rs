@@ -74,8 +74,8 @@ mod _mxrt {
     use crate::exit::ExitHook;
     #[pymodule_export]
     use crate::files::{
-        find_model, is_model_in_archive, load_arrays, load_buffer, own_name_of_model, read_file, recognise,
-        save_arrays, unpack_archive, write_file,
+        find_model, load_arrays, load_buffer, own_name_of_model, read_file, recognise, save_arrays, unpack_archive,
+        write_file,
     };
     #[pymodule_export]
     use crate::images::{decode_image, encode_image};

@@ -79,12 +79,14 @@ def find(model: str | os.PathLike[str], params: str | None = None, epoch: int | 
     said = os.fspath(model)
     if params is not None and not Path(params).is_file():
         raise UsageError(f"there is no file '{params}' (--params)")
-    folder = None
-    if _mxrt.is_model_in_archive(said):
+
+    def new_folder() -> Path:
         folder = _temporary.new_name()
         _temporary.unpacked(folder, Path(said))
+        return folder
+
     with _as_of_commands():
-        symbol, found = _mxrt.find_model(said, params, epoch, MOST_BYTES, folder)
+        symbol, found = _mxrt.find_model(said, params, epoch, MOST_BYTES, new_folder)
     path = Path(os.fsdecode(symbol))
     return Files(said, path, None if found is None else Path(os.fsdecode(found)), path.parent)
 

@@ -6,6 +6,7 @@ mod search;
 
 use archive::Unpacked;
 use mxrt_engine::{FailureKind, OpError};
+use search::Chosen;
 use std::path::{Path, PathBuf};
 
 pub use archive::stem as archive_stem;
@@ -88,10 +89,10 @@ pub fn own_name(path: &Path) -> Result<String, FindError> {
         return Ok(stem.to_owned());
     }
     let text = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Some(archive) = archive_of(path) {
-        return Ok(archive::stem(&archive).map_or_else(|| text(&archive), str::to_owned));
-    }
-    let (symbol, _) = search::symbol_file(path)?;
+    let symbol = match ModelPlace::of(path)?.0 {
+        Where::Archive(archive) => return Ok(archive::stem(&archive).map_or_else(|| text(&archive), str::to_owned)),
+        Where::Symbol(symbol, _) => symbol,
+    };
     let name = text(&symbol);
     if name == LONE_SYMBOL {
         let folder = symbol.canonicalize().ok().and_then(|symbol| symbol.parent().map(text));
@@ -126,35 +127,67 @@ pub fn unpack_archive(
     Ok(is_archive)
 }
 
-/// Whether the files of a model are those of an archive.
-pub fn is_in_archive(path: &Path) -> bool {
-    archive_of(path).is_some()
+/// Place of a model's files, found by one look at the path.
+#[derive(Debug)]
+pub struct ModelPlace(Where);
+
+#[derive(Debug)]
+enum Where {
+    Archive(PathBuf),
+    Symbol(PathBuf, Chosen),
 }
 
-/// Returns the archive that a path names, or that is all that a folder has of a model.
-fn archive_of(path: &Path) -> Option<PathBuf> {
-    let is_named = archive::stem(path).is_some() && !path.is_dir();
-    if is_named || archive::is_one(path) { Some(path.to_owned()) } else { search::lone_archive(path) }
+impl ModelPlace {
+    /// Finds the archive that a path names, or that is all that a folder has of a model, or else
+    /// the symbol file. An error names what was looked for.
+    pub fn of(path: &Path) -> Result<ModelPlace, FindError> {
+        check_is_local(path)?;
+        if !path.is_dir() {
+            if archive::stem(path).is_some() || archive::is_one(path) {
+                return Ok(ModelPlace(Where::Archive(path.to_owned())));
+            }
+            let (symbol, chosen) = search::symbol_file(path)?;
+            return Ok(ModelPlace(Where::Symbol(symbol, chosen)));
+        }
+        let files = search::files_in(path, path)?;
+        Ok(ModelPlace(match search::lone_archive(&files) {
+            Some(archive) => Where::Archive(archive.to_owned()),
+            None => Where::Symbol(search::symbol_among(&files, path, None)?, Chosen::default()),
+        }))
+    }
+
+    /// Whether the files are those of an archive, which is to be unpacked.
+    pub fn is_archive(&self) -> bool {
+        matches!(self.0, Where::Archive(_))
+    }
 }
 
 impl ModelFiles {
     /// Finds the files. An error names what was looked for. Unpacking an archive continues as
     /// long as `poll` returns true.
     pub fn find(path: &Path, wanted: &Wanted, poll: &mut dyn FnMut() -> bool) -> Result<ModelFiles, FindError> {
-        check_is_local(path)?;
-        let Some(archive) = archive_of(path) else {
-            let (symbol, chosen) = search::symbol_file(path)?;
-            let params = wanted.params.map(Path::to_owned).or(chosen.params);
-            let params = params_of(&symbol, params, wanted.epoch.or(chosen.epoch))?;
-            return Ok(ModelFiles { symbol, params, unpacked: None });
+        ModelFiles::at(ModelPlace::of(path)?, wanted, poll)
+    }
+
+    /// Returns the files at a place, unpacked if they are those of an archive.
+    pub fn at(place: ModelPlace, wanted: &Wanted, poll: &mut dyn FnMut() -> bool) -> Result<ModelFiles, FindError> {
+        let archive = match place.0 {
+            Where::Archive(archive) => archive,
+            Where::Symbol(symbol, chosen) => {
+                let params = wanted.params.map(Path::to_owned).or(chosen.params);
+                let params = params_of(&symbol, params, wanted.epoch.or(chosen.epoch))?;
+                return Ok(ModelFiles { symbol, params, unpacked: None });
+            }
         };
         let mut unpacked = archive::unpack(&archive, wanted.most_unpacked, wanted.folder, poll)?;
+        let mut files = search::files_in(unpacked.folder(), &archive)?;
         // What SageMaker's linear learner and factorization machines write is an archive in an
         // archive.
-        if let Some(inner) = search::lone_archive(unpacked.folder()) {
-            unpacked.unpack_inner(&inner, poll)?;
+        if let Some(inner) = search::lone_archive(&files) {
+            unpacked.unpack_inner(inner, poll)?;
+            files = search::files_in(unpacked.folder(), &archive)?;
         }
-        let symbol = search::symbol_in(unpacked.folder(), Some(&archive))?;
+        let symbol = search::symbol_among(&files, unpacked.folder(), Some(&archive))?;
         let inside = |name: &Path| name.file_name().map(|name| symbol.with_file_name(name));
         let params = wanted.params.and_then(|path| if path.is_file() { Some(path.to_owned()) } else { inside(path) });
         let params =

@@ -19,17 +19,14 @@ const NETWORK: &str = "-network.json";
 const ONNX: &str = ".onnx";
 
 /// Parameter file that a path names besides the symbol file: as a file, or by its number.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Chosen {
     pub(super) params: Option<PathBuf>,
     pub(super) epoch: Option<u64>,
 }
 
-/// Finds the symbol file, and what the path says of the parameter file.
+/// Finds the symbol file of a path that is no folder, and what it says of the parameter file.
 pub(super) fn symbol_file(path: &Path) -> Result<(PathBuf, Chosen), FindError> {
-    if path.is_dir() {
-        return Ok((symbol_in(path, None)?, Chosen::default()));
-    }
     let name = name_of(path);
     let symbol = if name.ends_with(".json") { path.to_owned() } else { with_ending(path, SYMBOL) };
     if symbol.is_file() && !name.is_empty() {
@@ -101,15 +98,19 @@ fn of_params(path: &Path) -> Option<(PathBuf, Chosen)> {
     Some((symbol, chosen))
 }
 
-/// Finds the only symbol file in a folder, or else in the folders in it. The folder may be that of
-/// an unpacked archive.
-pub(super) fn symbol_in(folder: &Path, of_archive: Option<&Path>) -> Result<PathBuf, FindError> {
+/// Returns the files of a folder, or of the folders nearest to it that have files of a model. Errors
+/// name `said`: the folder, or the archive that it was unpacked from.
+pub(super) fn files_in(folder: &Path, said: &Path) -> Result<Vec<PathBuf>, FindError> {
+    nearest_files(folder).map_err(|words| FindError::Path(format!("'{}': {words}", said.display())))
+}
+
+/// Finds the only symbol file among the files of a folder, which may be that of an unpacked archive.
+pub(super) fn symbol_among(files: &[PathBuf], folder: &Path, of_archive: Option<&Path>) -> Result<PathBuf, FindError> {
     let said = of_archive.unwrap_or(folder).display();
-    let files = nearest_files(folder).map_err(|words| FindError::Path(format!("'{said}': {words}")))?;
     let symbols: Vec<&PathBuf> = files.iter().filter(|file| is_symbol(&name_of(file))).collect();
     match &symbols[..] {
         [one] => Ok((*one).clone()),
-        [] => Err(FindError::Path(format!("'{said}' holds no model: {}", lacking(&files)))),
+        [] => Err(FindError::Path(format!("'{said}' holds no model: {}", lacking(files)))),
         _ => {
             let names: Vec<String> = symbols
                 .iter()
@@ -193,13 +194,12 @@ fn is_of_model(name: &str) -> bool {
     is_symbol(name) || name.ends_with(NETWORK) || name.ends_with(PARAMS)
 }
 
-/// Returns the only archive in a folder where no files of a model are found.
-pub(super) fn lone_archive(folder: &Path) -> Option<PathBuf> {
-    let files = if folder.is_dir() { nearest_files(folder).ok()? } else { return None };
+/// Returns the only archive among files of which none is of a model.
+pub(super) fn lone_archive(files: &[PathBuf]) -> Option<&Path> {
     if files.iter().any(|file| is_of_model(&name_of(file))) {
         return None;
     }
-    let mut archives = files.into_iter().filter(|path| archive::is_one(path));
+    let mut archives = files.iter().map(PathBuf::as_path).filter(|path| archive::is_one(path));
     archives.next().filter(|_| archives.next().is_none())
 }
 
