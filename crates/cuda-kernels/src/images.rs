@@ -104,7 +104,7 @@ fn bind_resize(resize: Resize, signature: &Signature<'_>) -> Option<Bound> {
         Interpolation::Linear => (1, if is_byte { c"resize_bytes" } else { c"resize_blended" }),
         Interpolation::Area => (4, if is_byte { c"resize_bytes" } else { c"resize_blended" }),
         Interpolation::Cubic if !is_byte => (2, c"resize_blended"),
-        Interpolation::Cubic | Interpolation::Lanczos => return None,
+        Interpolation::LinearExact | Interpolation::Cubic | Interpolation::Lanczos => return None,
     };
     let n = output.shape.size();
     let argument = ResizedImagesArgument {
