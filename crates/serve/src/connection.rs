@@ -2,12 +2,13 @@
 
 use crate::body::Rest;
 use crate::heads::HeadCharge;
+use crate::progress::{OpenAnswer, OpenAnswers};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -36,7 +37,8 @@ enum Wait {
     Idle,
     /// the rest of the head of a request
     Head,
-    /// the end of a response; the body of the request has its own time limit
+    /// the end of a response, and that the client takes it; the body of the request has its own
+    /// time limit
     Busy,
 }
 
@@ -50,11 +52,8 @@ pub(crate) struct Phase {
     http2: AtomicBool,
     /// whether a response was written before all of its request was read
     unread: AtomicBool,
-    /// number of responses that the client still has to take
-    answering: AtomicUsize,
-    /// time at which the client last took bytes, in milliseconds after `began`
-    progress: AtomicU64,
-    began: Instant,
+    /// responses that the client still has to take
+    answers: Arc<OpenAnswers>,
 }
 
 impl Phase {
@@ -64,9 +63,7 @@ impl Phase {
             head: AtomicBool::new(false),
             http2: AtomicBool::new(false),
             unread: AtomicBool::new(false),
-            answering: AtomicUsize::new(0),
-            progress: AtomicU64::new(0),
-            began: Instant::now(),
+            answers: OpenAnswers::new(),
         })
     }
 
@@ -74,11 +71,11 @@ impl Phase {
     /// rest of the body: over HTTP/2, dropping that earlier would cancel the response.
     pub(crate) fn busy(self: &Arc<Phase>, rest: Rest, head: HeadCharge) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Busy { phase: self.clone(), answering: false, rest, _head: head }
+        Busy { phase: self.clone(), rest, _head: head }
     }
 
     fn wait(&self) -> Wait {
-        if self.busy.load(Ordering::Relaxed) > 0 {
+        if self.is_answering() || !self.answers.is_empty() {
             Wait::Busy
         } else if self.head.load(Ordering::Relaxed) {
             Wait::Head
@@ -87,11 +84,9 @@ impl Phase {
         }
     }
 
-    /// Returns the time since which the client has taken no bytes of its responses; `None` if there
-    /// are no responses.
-    fn stalled(&self) -> Option<Instant> {
-        let since = Duration::from_millis(self.progress.load(Ordering::Relaxed));
-        (self.answering.load(Ordering::Relaxed) > 0).then(|| self.began + since)
+    /// Returns whether a request is being answered, apart from what the client still has to take.
+    fn is_answering(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -99,24 +94,15 @@ impl Phase {
 #[derive(Debug)]
 pub(crate) struct Busy {
     phase: Arc<Phase>,
-    answering: bool,
     rest: Rest,
     _head: HeadCharge,
 }
 
 impl Busy {
-    /// Starts the time in which the client must take bytes.
-    pub(crate) fn answering(mut self) -> Busy {
-        self.progress();
-        self.answering = true;
-        self.phase.answering.fetch_add(1, Ordering::Relaxed);
-        self
-    }
-
-    /// Records that the client took bytes.
-    pub(crate) fn progress(&self) {
-        let millis = u64::try_from(self.phase.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.phase.progress.store(millis, Ordering::Relaxed);
+    /// Starts the time in which the client must take bytes of a response. It ends with the result,
+    /// which may outlive this mark: the transport still has bytes when it has taken the response.
+    pub(crate) fn open_answer(&self) -> OpenAnswer {
+        self.phase.answers.open()
     }
 
     pub(crate) fn is_http2(&self) -> bool {
@@ -126,9 +112,6 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        if self.answering {
-            self.phase.answering.fetch_sub(1, Ordering::Relaxed);
-        }
         if let Ok(rest) = self.rest.try_recv() {
             self.phase.unread.store(true, Ordering::Relaxed);
             // Some clients report an error if a stream of HTTP/2 ends while they send. A connection
@@ -161,6 +144,8 @@ pub(crate) struct TimedStream {
     /// event that `reading` times
     timed: Wait,
     reading: Pin<Box<Sleep>>,
+    /// whether bytes were written that the stream below may still hold, as TLS does
+    unflushed: bool,
     /// timer that runs while the client takes nothing of a response
     writing: Option<Pin<Box<Sleep>>>,
     /// number of bytes that matched the preface of HTTP/2; none once the protocol is known
@@ -190,6 +175,7 @@ impl TimedStream {
             limits,
             timed: Wait::Idle,
             reading,
+            unflushed: false,
             writing: None,
             beginning: Some(0),
             lingering: None,
@@ -227,11 +213,18 @@ impl TimedStream {
         }
     }
 
-    /// Starts the idle time when a response has ended. hyper reads again only when it is woken,
-    /// which the timer does.
-    fn watch_idle(&mut self, cx: &mut Context<'_>) {
-        if self.timed != Wait::Idle && self.phase.wait() == Wait::Idle {
-            self.enter(Wait::Idle);
+    /// Returns the next event. Over HTTP/1.1, hyper ends a response when it has its bytes: the
+    /// client is not idle before it can have them.
+    fn wait(&self) -> Wait {
+        if self.unflushed && !self.is_http2() { Wait::Busy } else { self.phase.wait() }
+    }
+
+    /// Starts the time of the next request when a response has ended. hyper reads again only when
+    /// it is woken, which the timer does.
+    fn watch_end(&mut self, cx: &mut Context<'_>) {
+        let wait = self.wait();
+        if wait != Wait::Busy && self.timed != wait {
+            self.enter(wait);
             if self.reading.as_mut().poll(cx).is_ready() {
                 cx.waker().wake_by_ref();
             }
@@ -243,7 +236,7 @@ impl TimedStream {
         cx: &mut Context<'_>,
         write: impl FnOnce(Pin<&mut dyn Transport>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        self.watch_idle(cx);
+        self.watch_end(cx);
         if let Poll::Ready(written) = write(Pin::new(&mut *self.stream), cx) {
             self.writing = None;
             return Poll::Ready(written);
@@ -279,11 +272,10 @@ impl TimedStream {
         Poll::Pending
     }
 
-    /// Completes when a client of HTTP/2 has taken no bytes of its responses for too long. It can
-    /// stop taking them without blocking the stream.
+    /// Completes when a client of HTTP/2 has taken no bytes of a response for too long. It can stop
+    /// taking them without blocking the stream, and take those of other responses.
     fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        while let Some(since) = self.phase.stalled().filter(|_| self.is_http2()) {
-            let limit = since + self.limits.write;
+        while let Some(limit) = self.phase.answers.limit(self.limits.write).filter(|_| self.is_http2()) {
             if limit <= Instant::now() {
                 return Poll::Ready(());
             }
@@ -297,15 +289,16 @@ impl TimedStream {
 impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let wait = self.phase.wait();
+        let wait = self.wait();
         self.enter(wait);
         if let Poll::Ready(read) = Pin::new(&mut *self.stream).poll_read(cx, buf) {
             self.look(&buf.filled()[before..]);
             // Frames of HTTP/2 need not belong to a request. The first request has the time limit
             // of a head. A connection without requests is idle, whatever else it sends.
-            if wait == Wait::Idle && buf.filled().len() > before && !self.is_http2() {
+            if buf.filled().len() > before && !self.is_http2() && !self.phase.is_answering() {
                 self.phase.head.store(true, Ordering::Relaxed);
-                self.enter(Wait::Head);
+                let wait = self.wait();
+                self.enter(wait);
             }
             return Poll::Ready(read);
         }
@@ -326,6 +319,7 @@ impl AsyncRead for TimedStream {
 
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.unflushed = true;
         self.write_with(cx, |stream, cx| stream.poll_write(cx, buf))
     }
 
@@ -334,6 +328,7 @@ impl AsyncWrite for TimedStream {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.unflushed = true;
         self.write_with(cx, |stream, cx| stream.poll_write_vectored(cx, bufs))
     }
 
@@ -342,7 +337,10 @@ impl AsyncWrite for TimedStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.write_with(cx, |stream, cx| stream.poll_flush(cx))
+        ready!(self.write_with(cx, |stream, cx| stream.poll_flush(cx)))?;
+        self.unflushed = false;
+        self.watch_end(cx);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -352,3 +350,6 @@ impl AsyncWrite for TimedStream {
         self.poll_linger(cx).map(Ok)
     }
 }
+
+#[cfg(test)]
+mod tests;

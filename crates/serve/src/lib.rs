@@ -19,7 +19,8 @@
 //! | `preprocess`, `hooks` | preprocessing of images; functions of users |
 //! | `metrics`, `log` | counters and histograms; log lines |
 //! | `grpc` | the same protocol over gRPC |
-//! | `server`, `shared`, `listen`, `connection`, `body`, `answer` | connections, their limits, shutdown |
+//! | `server`, `shared`, `listen` | connections, shutdown |
+//! | `connection`, `progress`, `body`, `answer` | limits of connections, requests and answers |
 #![deny(unsafe_code)]
 
 mod account;
@@ -41,6 +42,7 @@ mod log;
 mod metrics;
 mod model;
 mod preprocess;
+mod progress;
 pub mod protocol;
 mod queue;
 mod refusal;

@@ -384,7 +384,7 @@ async fn serve(door: Door, stream: Box<dyn Transport>) {
 }
 
 /// Limits of the connections with a protocol.
-fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
+pub(crate) fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_headers(MOST_FIELDS).max_buf_size(HEAD);
     builder
