@@ -85,6 +85,7 @@ LOCKS = {
     ("crates/serve/src/log/sink.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/model/mod.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/model/load.rs", "std::sync::Mutex"): NO_SERVER,
+    ("crates/serve/src/progress.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/repository/mod.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/traces.rs", "std::sync::Mutex"): NO_SERVER,
     ("crates/serve/src/turns.rs", "std::sync::Mutex"): NO_SERVER,

@@ -265,9 +265,11 @@ async fn take_slowly(mut client: DuplexStream, length: usize, pause: Duration) -
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_taken_slowly_and_steadily_arrives_over_http1() {
     let limits = TimeLimits { idle: seconds(1), ..LIMITS };
-    let (holding, server) = duplex(PIPE);
-    serve_over(Box::new(Holding { stream: server, held: Vec::new() }), limits);
-    for client in [serve(limits).0, holding] {
+    for holds in [false, true] {
+        let (client, stream) = duplex(PIPE);
+        let stream: Box<dyn Transport> =
+            if holds { Box::new(Holding { stream, held: Vec::new() }) } else { Box::new(stream) };
+        serve_over(stream, limits);
         let (taken, rest) = take_slowly(client, 1_000_000, Duration::from_millis(700)).await;
         assert_eq!(taken, 1_000_000);
         // It is idle since the server has passed the last bytes on, one pause earlier at most.
