@@ -95,8 +95,8 @@ fn bind_log_sums(order: usize, signature: &Signature<'_>) -> Option<Bound> {
 }
 
 impl TriangularArgument {
-    /// The argument for matrices `a` as they are, with columns in rows of `columns` numbers, and
-    /// without addresses.
+    /// Makes the argument, without addresses, for matrices `a` that are not turned, with columns in
+    /// rows of `columns` numbers.
     fn new(order: usize, columns: usize, dtype: DType) -> TriangularArgument {
         let (order, columns) = (order as i64, columns as i64);
         TriangularArgument {
@@ -121,7 +121,7 @@ impl TriangularArgument {
         }
     }
 
-    /// The same matrices `a`, turned.
+    /// Turns the matrices `a`.
     fn turned(self) -> TriangularArgument {
         TriangularArgument { a_down: self.a_right, a_right: self.a_down, ..self }
     }

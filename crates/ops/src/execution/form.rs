@@ -120,7 +120,7 @@ pub enum KernelForm {
     Within {
         /// the type
         dtype: DType,
-        /// what is computed
+        /// the computation
         form: Box<KernelForm>,
     },
     /// Elements in another type.
@@ -610,7 +610,7 @@ impl KernelForm {
         KernelForm::Elementwise { program, shapes: Vec::new() }
     }
 
-    /// The same, computed in a type to which the operands are converted.
+    /// Converts the operands to a type, in which the form is computed.
     pub(crate) fn within(self, dtype: DType) -> KernelForm {
         KernelForm::Within { dtype, form: Box::new(self) }
     }

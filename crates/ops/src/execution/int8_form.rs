@@ -8,7 +8,7 @@ use mxrt_kernels::pool::PoolKind;
 pub enum RangeSource {
     /// inputs 1 and 2
     Given,
-    /// these ends
+    /// the ends that are given here
     Fixed([f32; 2]),
     /// the range of input 0
     Found,
