@@ -369,3 +369,45 @@ assert forbidden.value == 0, forbidden.value
 """,
         MXNET_ENGINE_TYPE=kind,
     )
+
+
+def test_every_gpu_has_recordings_and_constants_of_its_own(gpus) -> None:
+    """Without parameters nothing else tells the calls on two GPUs apart."""
+    check(
+        gpus,
+        """
+x = mx.sym.var("x")
+plans = {
+    "constants": (mx.sym.broadcast_add(x, mx.sym.arange(start=0, stop=4)), lambda v: v + np.arange(4)),
+    "none": (mx.sym.relu(x * 2 + 1), lambda v: np.maximum(v * 2 + 1, 0)),
+}
+for name, (symbol, wanted) in plans.items():
+    op, before = mx.nd.CachedOp(symbol), graphs()
+    for turn in range(4):
+        for number in (0, 1):
+            given = np.array([[turn, -number, 2, 3]], "f4")
+            found = op(mx.nd.array(given, ctx=mx.gpu(number)))
+            assert found.context == mx.gpu(number)
+            assert (found.asnumpy() == wanted(given)).all(), (name, turn, number)
+    assert graphs() - before == 2 * 3, (name, graphs() - before)
+""",
+    )
+
+
+def test_limits_of_recordings_are_those_of_one_gpu(gpus) -> None:
+    check(
+        gpus,
+        """
+op = mx.nd.CachedOp(mx.sym.relu(mx.sym.sort(mx.sym.var("x"))) + 1)
+given = [mx.nd.ones((256, 256), ctx=mx.gpu(number)) for number in (0, 1)]
+for turn in range(3):
+    [op(x).wait_to_read() for x in given]
+mx.nd.waitall()
+held = [mx.gpu(number).memory_info()["in_use"] for number in (0, 1)]
+# What one GPU gives up is its own.
+mx.gpu(0).empty_cache()
+now = [mx.gpu(number).memory_info()["in_use"] for number in (0, 1)]
+assert now[0] < held[0] and now[1] == held[1], (held, now)
+""",
+        MXRT_GPU_RECORDINGS="1",
+    )

@@ -36,7 +36,10 @@ use std::sync::atomic::Ordering;
 pub(crate) struct DeviceProgram {
     lowered: LoweredSteps,
     constants: Arc<ConstantSets>,
-    recordings: Recordings,
+    /// recordings of each device, which work in its memory
+    recordings: ForkSafeMutex<Vec<(DeviceId, Arc<Recordings>)>>,
+    /// number of recordings that are kept for each device
+    recordings_kept: usize,
     /// devices for which the kernels were prepared; `None` if no kernel needs this
     prepared: Option<ForkSafeMutex<Vec<DeviceId>>>,
 }
@@ -61,9 +64,9 @@ impl DeviceProgram {
         let target = DeviceTarget::new(options, device);
         let lowered = lower(target, graph, inputs, options, &mut Interrupter::never())?;
         let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
-        let recordings = Recordings::new(options.gpu_recordings);
+        let (recordings, recordings_kept) = (ForkSafeMutex::default(), options.gpu_recordings);
         let prepared = options.passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
-        Ok(DeviceProgram { lowered, constants, recordings, prepared })
+        Ok(DeviceProgram { lowered, constants, recordings, recordings_kept, prepared })
     }
 
     /// Prepares the kernels for a device, unless they are prepared.
@@ -73,6 +76,17 @@ impl DeviceProgram {
         };
         self.lowered.constant_steps.iter().chain(&self.lowered.steps).for_each(|step| step.kernel.prepare(open));
         prepared.lock().push(open.id());
+    }
+
+    /// The recordings of a device.
+    fn recordings(&self, device: DeviceId) -> Arc<Recordings> {
+        let mut all = self.recordings.lock();
+        if let Some((_, known)) = all.iter().find(|(of, _)| *of == device) {
+            return known.clone();
+        }
+        let made = Arc::new(Recordings::new(self.recordings_kept));
+        all.push((device, made.clone()));
+        made
     }
 
     /// Pushes a call with these arrays for the inputs of the graph.
@@ -217,8 +231,8 @@ fn run(
 }
 
 impl SpareMemory for DeviceProgram {
-    fn give_up(&self) {
-        self.constants.give_up();
-        self.recordings.give_up();
+    fn give_up(&self, device: DeviceId) {
+        self.constants.give_up(device);
+        self.recordings(device).give_up();
     }
 }

@@ -26,7 +26,7 @@ const CALLS_FOR_ONE: usize = 16;
 const CALLS_WITHOUT: usize = 8;
 const DOUBLINGS: usize = 10;
 
-/// The recordings of a program.
+/// The recordings of a program on one device.
 #[derive(Default)]
 pub(super) struct Recordings {
     list: ForkSafeMutex<Vec<Arc<RecordedCall>>>,
@@ -101,7 +101,7 @@ impl DeviceProgram {
         copied: usize,
         submit: impl FnOnce(&DeviceArguments) -> Result<(), OpError>,
     ) -> Result<bool, OpError> {
-        let recordings = &self.recordings;
+        let recordings = &*self.recordings(ctx.device());
         if !recordings.wants(self.lowered.steps.len(), at, copied) {
             return Ok(false);
         }
@@ -112,7 +112,7 @@ impl DeviceProgram {
             Some(free) => free.clone(),
             None if known.len() < recordings.limit && recordings.may_make() => {
                 match RecordedCall::record(ctx, at, copied, self.lowered.arena_bytes, submit) {
-                    Ok(Some(made)) => self.keep(ctx, made)?,
+                    Ok(Some(made)) => self.keep(ctx, recordings, made)?,
                     // What cannot be had now may be had later.
                     Err(error) if error.kind == FailureKind::Memory => return Ok(false),
                     Err(error) if error.kind != FailureKind::NotImplemented => {
@@ -133,12 +133,17 @@ impl DeviceProgram {
         recording.submit(ctx, at).map(|()| true)
     }
 
-    fn keep(self: &Arc<DeviceProgram>, ctx: &DeviceCtx<'_>, made: RecordedCall) -> Result<Arc<RecordedCall>, OpError> {
-        self.recordings.made.fetch_add(1, Ordering::Relaxed);
-        self.recordings.failed.store(0, Ordering::Relaxed);
+    fn keep(
+        self: &Arc<DeviceProgram>,
+        ctx: &DeviceCtx<'_>,
+        recordings: &Recordings,
+        made: RecordedCall,
+    ) -> Result<Arc<RecordedCall>, OpError> {
+        recordings.made.fetch_add(1, Ordering::Relaxed);
+        recordings.failed.store(0, Ordering::Relaxed);
         ctx.engine().device(ctx.device())?.add_spare(self);
         let recording = Arc::new(made);
-        self.recordings.add(&recording);
+        recordings.add(&recording);
         Ok(recording)
     }
 }
