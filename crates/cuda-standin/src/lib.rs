@@ -21,6 +21,8 @@
 //! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
 //! | `STANDIN_PEERS` | 0: no GPU reaches the memory of another one (1) |
 //! | `STANDIN_GRAPHS` | what `cuGraphInstantiateWithFlags` returns (0) |
+//! | `STANDIN_GRAPH_LAUNCHES` | what `cuGraphLaunch` returns (0) |
+//! | `STANDIN_OTHERS_MB` | memory of each GPU that other processes use (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
 //! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
 //! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
@@ -208,6 +210,10 @@ api! {
     fn cuGraphLaunch(graph: Ptr, at: Ptr) {
         let here = here()?;
         capture::refuse(at.addr())?;
+        match number("STANDIN_GRAPH_LAUNCHES", 0) {
+            0 => {}
+            code => return Err(code as Code),
+        }
         // SAFETY: an instance that was not destroyed.
         unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?.launch(&here, at.addr())
     }

@@ -26,7 +26,7 @@ use crate::passes::COMPILE_CHAINS;
 use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceOperands, RandomKey};
-use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, TensorType, launch_native};
+use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, InputUse, TensorType, launch_native};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -157,11 +157,9 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
     /// Submits the call, as recorded work if that is possible. `set` are its constants.
     fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, set: Option<&ConstantSet>) -> Result<(), OpError> {
         let program = self.program;
+        let uses = self.input_uses(at);
         let fresh = set.is_none_or(|set| set.is_of(&program.versions(ctx, self.place)));
-        if fresh
-            && self.random.is_empty()
-            && program.replay(ctx, at, self.first_param, |at| self.steps(ctx, at, None))?
-        {
+        if fresh && self.random.is_empty() && program.replay(ctx, at, &uses, |at| self.steps(ctx, at, None))? {
             return Ok(());
         }
         let scratch =
@@ -172,6 +170,18 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
         set.stale.store(true, Ordering::Relaxed);
         let constants = self.constants(ctx, &at)?;
         self.steps(ctx, &at, Some(constants))
+    }
+
+    /// The uses of the inputs by a recording: data differs from call to call, and so does what is in
+    /// memory of the call alone.
+    fn input_uses(&self, at: &DeviceArguments) -> SmallVec<[InputUse; 4]> {
+        let mut uses: SmallVec<[InputUse; 4]> = smallvec::smallvec![InputUse::Unread; at.inputs.len()];
+        let read = self.program.lowered.step_inputs.iter().map(|input| (self.place)(*input));
+        for access in read.chain([self.last]).filter(|access| *access < at.inputs.len()) {
+            let copied = access < self.first_param || at.aside[access];
+            uses[access] = if copied { InputUse::Copied } else { InputUse::Fixed };
+        }
+        uses
     }
 
     /// Submits the steps, which read these constants or those of the call.
