@@ -9,7 +9,7 @@ use super::recording::RecorderStream;
 use super::spare::Spares;
 use super::staging::{Direction, PinnedRing};
 use super::status::StatusPool;
-use super::stream::Stream;
+use super::stream::{LEGACY_STREAM, Stream};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::op::spec::{DeviceId, DeviceKind, Lane};
@@ -61,6 +61,9 @@ pub(crate) struct Devices {
     /// Ops of the host that wait for a device.
     pub(super) parked: Mutex<Vec<Weak<dyn AfterDevices>>>,
 }
+
+/// The number of the default stream of the calling thread.
+const THREAD_STREAM: u64 = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -321,7 +324,8 @@ impl OpenDevice {
         found.copied().unwrap_or_else(|| unreachable!("a device has a stream of every kind from its making on"))
     }
 
-    /// A stream of another library.
+    /// A stream of another library. The one of the thread has a number that means another stream in each
+    /// thread; it waits for the legacy default stream, which waits for it, so that one stands for it.
     pub(crate) fn foreign_stream(&'static self, number: u64) -> Result<&'static Stream, DeviceError> {
         let mut foreign = lock(&self.foreign);
         if let Some((_, stream)) = foreign.iter().find(|(n, _)| *n == number) {
@@ -329,14 +333,12 @@ impl OpenDevice {
         }
         let handle = self.backend.foreign_stream(number)?;
         let id = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
-        let stream: &'static Stream = Box::leak(Box::new(Stream::new(self, id, handle, StreamKind::Compute)));
+        let mut stream = Stream::new(self, id, handle, StreamKind::Compute);
+        stream.foreign = Some(number);
+        let stream: &'static Stream = Box::leak(Box::new(stream));
+        let number = if number == THREAD_STREAM { LEGACY_STREAM } else { number };
         foreign.push((number, stream));
         Ok(stream)
-    }
-
-    /// Whether a stream is of another library.
-    pub(super) fn is_foreign(&self, stream: &Stream) -> bool {
-        lock(&self.foreign).iter().any(|(_, foreign)| foreign.number == stream.number)
     }
 
     /// A stream that another library can make an array ready on. It is no stream of operators: by
@@ -402,6 +404,18 @@ impl OpenDevice {
             return OpError::from(lost);
         }
         let mut op_error = OpError::from(error.clone()).device(self.id.to_string());
+    /// An error of a call on a stream of another library. If the library has destroyed the stream, the
+    /// driver may say that the context is gone: that counts if it says so of a stream of ours, too.
+    pub(super) fn foreign_error(&self, error: DeviceError, doing: &str) -> OpError {
+        if error.class != ErrorClass::Lost {
+            return self.op_error(&error, doing);
+        }
+        match self.own_streams().first().map(|stream| self.backend.is_capturing(stream.handle)) {
+            Some(Err(ours)) if ours.class == ErrorClass::Lost => self.op_error(&ours, doing),
+            _ => self.op_error(&DeviceError { class: ErrorClass::Recoverable, ..error }, doing),
+        }
+    }
+
         op_error.message = format!("{doing} on {}: {error}", self.id);
         op_error
     }
