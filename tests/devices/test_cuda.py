@@ -30,7 +30,7 @@ def test_the_cpu_needs_nothing_of_cuda(mx, gpus) -> None:
         assert (mx.nd.dot(x, x) + 1).asnumpy().tolist() == [[3, 3], [3, 3]]
         net = mx.sym.exp(mx.sym.var("x")).bind(mx.cpu(), {"x": x}).forward()
         y = mx.nd.from_dlpack(x.__dlpack__()) + mx.nd.ones((2, 2), ctx=mx.sim(0)).as_in_context(mx.cpu())
-        mx.runtime.Features(), mx.runtime.info(), mx.nd.waitall()
+        mx.runtime.info(), mx.nd.waitall()
         before = libraries()
         count = mx.num_gpus()
         print(before, count, len(libraries()))
@@ -51,11 +51,16 @@ def test_memory_and_copies(mx, gpus) -> None:
         assert np.array_equal(there.as_in_context(mx.sim(0)).asnumpy(), values)
         assert mx.nd.zeros((2, 2), ctx=mx.gpu(0)).asnumpy().tolist() == [[0, 0], [0, 0]]
         free, total = mx.context.gpu_memory_info(0)
-        assert total == 64 << 20 and total - free >= values.nbytes
+        assert total == 64 << 20 and total - free >= values.nbytes + (8 << 20), "other processes use 8 MiB"
+        info = mx.gpu(0).memory_info()
+        assert free == info["free"] == total - (8 << 20) - info["in_use"], info
+        mx.gpu(0).set_memory_limit(info["in_use"] + 4096)
+        assert mx.context.gpu_memory_info(0)[0] == 4096
+        assert mx.runtime.Features().is_enabled("CUDA")
         assert there.__dlpack_device__() == (2, 0) and other.__dlpack_device__() == (2, 1)
         print("done")
         """,
-        env={**gpus, "STANDIN_MEMORY_MB": "64"},
+        env={**gpus, "STANDIN_MEMORY_MB": "64", "STANDIN_OTHERS_MB": "8"},
     )
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")
 

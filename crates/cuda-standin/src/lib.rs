@@ -298,6 +298,12 @@ api! {
         let at = here.device.alloc_pinned(bytes).map_err(|e| e.code)?;
         here.driver.set_pinned(at.expose_provenance(), here.index);
         put(made, at.cast())
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
+        let here = here()?;
+        let (all, others) = (here.device.total_memory(), number("STANDIN_OTHERS_MB", 0) as usize * (1 << 20));
+        put(free, all.saturating_sub(here.driver.world.used_bytes(here.index) + others))?;
+        put(total, all)
+    }
     }
     fn cuMemFreeHost(at: Ptr) {
         might_wait()?;

@@ -97,6 +97,7 @@ table! {
     cuMemFree_v2(CUdeviceptr);
     cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     cuMemFreeHost(*mut c_void);
+    cuMemGetInfo_v2(*mut usize, *mut usize);
     cuMemcpyAsync(CUdeviceptr, CUdeviceptr, usize, CUstream);
     cuMemsetD8Async(CUdeviceptr, u8, usize, CUstream);
     cuLaunchHostFunc(CUstream, CUhostFn, *mut c_void);

@@ -333,6 +333,13 @@ impl Device for CudaDevice {
     fn free_event(&self, event: EventHandle) {
         lock(&self.records).remove(&event);
         self.give_back(Garbage::Event(event));
+    fn free_memory(&self) -> Option<usize> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: two numbers are written.
+        self.call(|api| unsafe { (api.cuMemGetInfo_v2)(&mut free, &mut total) }).ok()?;
+        Some(free)
+    }
+
     }
 
     fn record(&self, stream: StreamHandle, event: EventHandle, _op: u64) -> Result<(), DeviceError> {

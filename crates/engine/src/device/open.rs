@@ -194,7 +194,12 @@ impl Engine {
         let device = self.device(id)?;
         device.end_captured_uses();
         let (live_events, free_events) = device.events.counts();
-        Ok(DeviceStats { live_events, free_events, ..device.pool.stats() })
+        let stats = device.pool.stats();
+        // The driver takes for used what the pool has for the next arrays.
+        let unknown = || stats.total.saturating_sub(stats.in_use + stats.cached);
+        let free = device.backend.free_memory().unwrap_or_else(unknown).saturating_add(stats.cached);
+        let allowed = stats.limit.unwrap_or(stats.total).min(stats.total).saturating_sub(stats.in_use);
+        Ok(DeviceStats { free: free.min(allowed), live_events, free_events, ..stats })
     }
 
     /// Sets the upper bound of a device's memory; what is in use already stays.
