@@ -256,3 +256,53 @@ def test_the_tests_of_devices_pass_on_gpus_with_kernels_of_their_own(gpus) -> No
     done = run(command, 190, env)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "passed" in done.stdout
+
+
+def test_a_gpu_that_could_not_be_opened_leaves_nothing_and_is_opened_later(mx, gpus) -> None:
+    done = run_python(
+        """
+        import ctypes, pathlib, time, mxrt as mx
+
+        def streams():
+            made = ctypes.c_size_t()
+            ctypes.CDLL("libcuda.so.1").mxrt_standin_streams(ctypes.byref(made))
+            return made.value
+
+        def threads():
+            names = [file.read_text().strip() for file in pathlib.Path("/proc/self/task").glob("*/comm")]
+            return names.count("mxrt-cuda")
+
+        assert mx.num_gpus() == 2
+        try:
+            mx.nd.ones((2,), ctx=mx.gpu(0))
+            raise SystemExit("opened")
+        except mx.base.MXNetError as error:
+            assert "opening gpu(0)" in str(error), error
+        for _ in range(100):
+            if threads() == 0:
+                break
+            time.sleep(0.05)
+        assert (streams(), threads()) == (0, 0), (streams(), threads())
+        assert mx.nd.ones((2,), ctx=mx.gpu(0)).asnumpy().tolist() == [1, 1]
+        print("done", streams() > 4, threads())
+        """,
+        env={**gpus, "STANDIN_FAULTS": "stream:3:1"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done True 1", 0, "")
+
+
+def test_a_driver_that_was_not_ready_is_asked_again(mx, gpus) -> None:
+    done = run_python(
+        """
+        import os, time, mxrt as mx
+        assert mx.num_gpus() == 0
+        del os.environ["STANDIN_INIT"]
+        assert mx.num_gpus() == 0, "not at every call"
+        time.sleep(1.1)
+        assert mx.num_gpus() == 2
+        assert mx.nd.ones((2,), ctx=mx.gpu(1)).asnumpy().tolist() == [1, 1]
+        print("done")
+        """,
+        env={**gpus, "STANDIN_INIT": "802"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")

@@ -1,6 +1,6 @@
 //! The devices of an engine: opened at first use, with their streams, events and memory.
 
-use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
+use super::api::{Device, DeviceError, Driver, ErrorClass, StreamHandle, StreamKind};
 use super::captured::CapturedUses;
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
@@ -230,6 +230,12 @@ impl OpenDevice {
         backend: Arc<dyn Device>,
     ) -> Result<&'static OpenDevice, DeviceError> {
         let total = backend.total_memory();
+        let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
+        let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];
+        let kinds = compute.chain([StreamKind::Priority]).chain(copies);
+        // While a failure still gives the device back: the next call opens it again.
+        let handles =
+            kinds.map(|kind| Ok((kind, backend.new_stream(kind)?))).collect::<Result<Vec<_>, DeviceError>>()?;
         let device: &'static OpenDevice = Box::leak(Box::new(OpenDevice {
             id,
             engine,
@@ -249,18 +255,14 @@ impl OpenDevice {
             spares: Spares::default(),
             recorder: RecorderStream::default(),
         }));
-        let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
-        let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];
-        let kinds = compute.chain([StreamKind::Priority]).chain(copies);
-        let streams: Result<Vec<_>, DeviceError> = kinds.map(|kind| device.new_stream(kind)).collect();
-        let _ = device.streams.set(streams?);
+        let streams = handles.into_iter().map(|(kind, handle)| device.own_stream(kind, handle)).collect();
+        let _ = device.streams.set(streams);
         Ok(device)
     }
 
-    fn new_stream(&'static self, kind: StreamKind) -> Result<&'static Stream, DeviceError> {
-        let handle = self.backend.new_stream(kind)?;
+    fn own_stream(&'static self, kind: StreamKind, handle: StreamHandle) -> &'static Stream {
         let number = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::leak(Box::new(Stream::new(self, number, handle, kind))))
+        Box::leak(Box::new(Stream::new(self, number, handle, kind)))
     }
 
     /// The name of the device.
@@ -332,6 +334,7 @@ impl OpenDevice {
     /// A stream of another library. The one of the thread has a number that means another stream in each
     /// thread; it waits for the legacy default stream, which waits for it, so that one stands for it.
     pub(crate) fn foreign_stream(&'static self, number: u64) -> Result<&'static Stream, DeviceError> {
+        let number = if number == THREAD_STREAM { LEGACY_STREAM } else { number };
         let mut foreign = lock(&self.foreign);
         if let Some((_, stream)) = foreign.iter().find(|(n, _)| *n == number) {
             return Ok(stream);
@@ -341,7 +344,6 @@ impl OpenDevice {
         let mut stream = Stream::new(self, id, handle, StreamKind::Compute);
         stream.foreign = Some(number);
         let stream: &'static Stream = Box::leak(Box::new(stream));
-        let number = if number == THREAD_STREAM { LEGACY_STREAM } else { number };
         foreign.push((number, stream));
         Ok(stream)
     }
@@ -355,7 +357,7 @@ impl OpenDevice {
                 return Ok(stream);
             }
         }
-        let stream = self.new_stream(StreamKind::Compute)?;
+        let stream = self.own_stream(StreamKind::Compute, self.backend.new_stream(StreamKind::Compute)?);
         imports.push(stream);
         Ok(stream)
     }
@@ -402,13 +404,6 @@ impl OpenDevice {
         self.every_stream().into_iter().for_each(Stream::abandon);
     }
 
-    /// An error of a call of the backend, for the op that made it.
-    pub fn op_error(&self, error: &DeviceError, doing: &str) -> OpError {
-        self.note_error(error, doing);
-        if let Some(lost) = self.lost() {
-            return OpError::from(lost);
-        }
-        let mut op_error = OpError::from(error.clone()).device(self.id.to_string());
     /// An error of a call on a stream of another library. If the library has destroyed the stream, the
     /// driver may say that the context is gone: that counts if it says so of a stream of ours, too.
     pub(super) fn foreign_error(&self, error: DeviceError, doing: &str) -> OpError {
@@ -421,6 +416,13 @@ impl OpenDevice {
         }
     }
 
+    /// An error of a call of the backend, for the op that made it.
+    pub fn op_error(&self, error: &DeviceError, doing: &str) -> OpError {
+        self.note_error(error, doing);
+        if let Some(lost) = self.lost() {
+            return OpError::from(lost);
+        }
+        let mut op_error = OpError::from(error.clone()).device(self.id.to_string());
         op_error.message = format!("{doing} on {}: {error}", self.id);
         op_error
     }
