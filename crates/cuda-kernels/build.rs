@@ -3,6 +3,8 @@
 
 #[path = "build/arguments.rs"]
 mod arguments;
+#[path = "build/listed.rs"]
+mod listed;
 
 use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::fmt::Write as _;
@@ -14,7 +16,7 @@ fn main() {
     println!("cargo:rerun-if-changed=cuda");
     let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default());
-    let written = images(&folder.join("images"), &out.join("images.rs"))
+    let written = images(&folder, &out.join("images.rs"))
         .and_then(|()| text(&folder.join("cuda"), &out.join("text.lzma")))
         .and_then(|()| structures(&folder.join("cuda"), &out.join("arguments.rs")));
     if let Err(error) = written {
@@ -31,10 +33,21 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     files
 }
 
+/// The images of the present text. Others are left out: their kernels take other arguments than those
+/// that are passed.
 fn images(folder: &Path, out: &Path) -> std::io::Result<()> {
+    let contents = |files: Vec<(String, PathBuf)>| -> std::io::Result<Vec<(String, Vec<u8>)>> {
+        files.into_iter().map(|(name, path)| Ok((name, std::fs::read(path)?))).collect()
+    };
+    let (sources, images) = (contents(files(&folder.join("cuda")))?, contents(files(&folder.join("images")))?);
+    let listed = listed::of_text(&sources, &images);
+    for name in &listed.stale {
+        println!("cargo:warning=images/{name} is not of the text of the kernels: run scripts/cuda_images.py");
+    }
+    println!("cargo:rustc-env=MXRT_STALE_IMAGES={}", listed.stale.join(" "));
     let mut text = "&[\n".to_owned();
-    for (name, _) in files(folder) {
-        if let Some(target) = name.strip_suffix(".image.lzma") {
+    for name in listed.current {
+        if let Some(target) = name.strip_suffix(listed::SUFFIX) {
             // A copy of the crate in another folder may share what is written here: the path is
             // that of the crate that is compiled.
             let path = format!("concat!(env!(\"CARGO_MANIFEST_DIR\"), {:?})", format!("/images/{name}"));

@@ -115,13 +115,14 @@ class Context(metaclass=_ContextType):
             _mxrt.trim_device(self._device)
 
     def memory_info(self) -> dict[str, Any]:
-        """Memory of the device in bytes: ``total``, ``in_use`` by arrays, ``cached`` for the next
-        ones, the ``peak`` of what was in use, and the ``limit`` if there is one.
+        """Memory of the device in bytes: ``total``, ``free`` for arrays, ``in_use`` by them,
+        ``cached`` for the next ones, the ``peak`` of what was in use, and the ``limit`` if there
+        is one. ``total`` and ``free`` of the host are None.
         """
         if self._is_host():
             found = _mxrt.info()
             names = ("in_use", "cached", "peak", "limit")
-            return Figures({"total": None, **{name: found[f"memory_{name}"] for name in names}})
+            return Figures({"total": None, "free": None, **{name: found[f"memory_{name}"] for name in names}})
         return Figures(_mxrt.device_stats(self._device))
 
     def set_memory_limit(self, limit: int | None) -> None:
@@ -190,7 +191,8 @@ def cpu_pinned(device_id: int = 0) -> Context:
 
 
 def gpu(device_id: int = 0) -> Context:
-    """A GPU context, for arrays and copies: no operator has a kernel for GPUs yet.
+    """A GPU context. An operator without a kernel for GPUs raises
+    ``mx.base.MXNetNotImplementedError``, unless ``hybridize(fallback=True)`` runs it on the CPU.
 
     ``MXRT_SIM_GPUS=2`` simulates two GPUs, which run all operators on the CPU. Without a GPU the
     first array raises ``mx.base.MXNetDeviceError``, which says why; so does ``mxrt doctor``.
@@ -217,7 +219,8 @@ def num_gpus() -> int:
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Free and total memory of a GPU, in bytes."""
+    """Free and total memory of a GPU, in bytes. Free is what arrays can still have: memory that
+    neither they nor other processes use, within the limit.
+    """
     found = gpu(device_id).memory_info()
-    total = found["total"] if found["limit"] is None else min(found["total"], found["limit"])
-    return max(total - found["in_use"], 0), found["total"]
+    return found["free"], found["total"]

@@ -30,7 +30,7 @@ def test_the_cpu_needs_nothing_of_cuda(mx, gpus) -> None:
         assert (mx.nd.dot(x, x) + 1).asnumpy().tolist() == [[3, 3], [3, 3]]
         net = mx.sym.exp(mx.sym.var("x")).bind(mx.cpu(), {"x": x}).forward()
         y = mx.nd.from_dlpack(x.__dlpack__()) + mx.nd.ones((2, 2), ctx=mx.sim(0)).as_in_context(mx.cpu())
-        mx.runtime.Features(), mx.runtime.info(), mx.nd.waitall()
+        mx.runtime.info(), mx.nd.waitall()
         before = libraries()
         count = mx.num_gpus()
         print(before, count, len(libraries()))
@@ -51,11 +51,16 @@ def test_memory_and_copies(mx, gpus) -> None:
         assert np.array_equal(there.as_in_context(mx.sim(0)).asnumpy(), values)
         assert mx.nd.zeros((2, 2), ctx=mx.gpu(0)).asnumpy().tolist() == [[0, 0], [0, 0]]
         free, total = mx.context.gpu_memory_info(0)
-        assert total == 64 << 20 and total - free >= values.nbytes
+        assert total == 64 << 20 and total - free >= values.nbytes + (8 << 20), "other processes use 8 MiB"
+        info = mx.gpu(0).memory_info()
+        assert free == info["free"] == total - (8 << 20) - info["in_use"], info
+        mx.gpu(0).set_memory_limit(info["in_use"] + 4096)
+        assert mx.context.gpu_memory_info(0)[0] == 4096
+        assert mx.runtime.Features().is_enabled("CUDA")
         assert there.__dlpack_device__() == (2, 0) and other.__dlpack_device__() == (2, 1)
         print("done")
         """,
-        env={**gpus, "STANDIN_MEMORY_MB": "64"},
+        env={**gpus, "STANDIN_MEMORY_MB": "64", "STANDIN_OTHERS_MB": "8"},
     )
     assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")
 
@@ -251,3 +256,53 @@ def test_the_tests_of_devices_pass_on_gpus_with_kernels_of_their_own(gpus) -> No
     done = run(command, 190, env)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert "passed" in done.stdout
+
+
+def test_a_gpu_that_could_not_be_opened_leaves_nothing_and_is_opened_later(mx, gpus) -> None:
+    done = run_python(
+        """
+        import ctypes, pathlib, time, mxrt as mx
+
+        def streams():
+            made = ctypes.c_size_t()
+            ctypes.CDLL("libcuda.so.1").mxrt_standin_streams(ctypes.byref(made))
+            return made.value
+
+        def threads():
+            names = [file.read_text().strip() for file in pathlib.Path("/proc/self/task").glob("*/comm")]
+            return names.count("mxrt-cuda")
+
+        assert mx.num_gpus() == 2
+        try:
+            mx.nd.ones((2,), ctx=mx.gpu(0))
+            raise SystemExit("opened")
+        except mx.base.MXNetError as error:
+            assert "opening gpu(0)" in str(error), error
+        for _ in range(100):
+            if threads() == 0:
+                break
+            time.sleep(0.05)
+        assert (streams(), threads()) == (0, 0), (streams(), threads())
+        assert mx.nd.ones((2,), ctx=mx.gpu(0)).asnumpy().tolist() == [1, 1]
+        print("done", streams() > 4, threads())
+        """,
+        env={**gpus, "STANDIN_FAULTS": "stream:3:1"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done True 1", 0, "")
+
+
+def test_a_driver_that_was_not_ready_is_asked_again(mx, gpus) -> None:
+    done = run_python(
+        """
+        import os, time, mxrt as mx
+        assert mx.num_gpus() == 0
+        del os.environ["STANDIN_INIT"]
+        assert mx.num_gpus() == 0, "not at every call"
+        time.sleep(1.1)
+        assert mx.num_gpus() == 2
+        assert mx.nd.ones((2,), ctx=mx.gpu(1)).asnumpy().tolist() == [1, 1]
+        print("done")
+        """,
+        env={**gpus, "STANDIN_INIT": "802"},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")

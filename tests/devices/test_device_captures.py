@@ -218,3 +218,31 @@ assert end(stream)[0] == 904, "the stream that was drawn in did not come back"
 assert (mx.nd.from_dlpack(Producer(x, stream)) * 3).asnumpy().tolist() == [0, 3, 6, 9, 12, 15]
 """,
     )
+
+
+def test_a_destroyed_stream_of_another_library_does_not_cost_the_gpu(gpus) -> None:
+    """For such a handle the driver may say that the context is gone."""
+    done = run_python(
+        """
+        import ctypes, mxrt as mx
+        driver, gpu = ctypes.CDLL("libcuda.so.1"), mx.gpu(0)
+        x = mx.nd.zeros((4,), ctx=gpu)
+        mx.nd.waitall()
+        for _ in range(60):
+            x = x + 1
+        submitted = x.__dlpack__(stream=-1)
+        assert not x.is_ready()
+        WAIT = 3
+        assert driver.mxrt_standin_fail(0, WAIT, ctypes.c_uint64(0), 709) == 0
+        try:
+            x.__dlpack__(stream=1)
+            raise SystemExit("no error")
+        except mx.base.MXNetDeviceError as error:
+            assert "709" in str(error) and "is lost" not in str(error), error
+        assert (x * 3).asnumpy().tolist() == [180] * 4
+        x.__dlpack__(stream=1)
+        print("done")
+        """,
+        env={**gpus, "STANDIN_DELAY_US": "20000", "MXNET_GPU_WORKER_NTHREADS": "1", "MXNET_ENGINE_TYPE": ASYNC[0]},
+    )
+    assert (done.stdout.strip(), done.returncode, done.stderr) == ("done", 0, "")

@@ -35,7 +35,8 @@ pub struct LibFeature {
 /// Address and number of the features, which live as long as the process.
 static FEATURES: ForkSafeLazy<(usize, usize)> = ForkSafeLazy::new(|| {
     let of = |(name, enabled): (&str, bool)| LibFeature { name: StaticText::new(name).as_ptr(), enabled };
-    let features: Vec<LibFeature> = mxrt::internal::mxnet_features().into_iter().map(of).collect();
+    let has_gpus = settings().is_ok_and(|settings| settings.device_count(DeviceKind::GPU) > 0);
+    let features: Vec<LibFeature> = mxrt::internal::mxnet_features(has_gpus).into_iter().map(of).collect();
     let number = features.len();
     (Box::leak(features.into_boxed_slice()).as_ptr().expose_provenance(), number)
 });
@@ -44,8 +45,7 @@ static FEATURES: ForkSafeLazy<(usize, usize)> = ForkSafeLazy::new(|| {
 fn gpu_memory(dev: c_int) -> Result<(usize, usize), Error> {
     let number = u16::try_from(dev).map_err(|_| Error::value(format!("the argument dev is {dev}: no GPU's number")))?;
     let stats = engine()?.device_stats(DeviceId::new(DeviceKind::GPU, number))?;
-    let usable = stats.limit.map_or(stats.total, |limit| limit.min(stats.total));
-    Ok((usable.saturating_sub(stats.in_use), stats.total))
+    Ok((stats.free, stats.total))
 }
 
 /// A name that an environment variable can have.

@@ -10,6 +10,9 @@ const OLDEST: i32 = 6;
 /// Compressed images by target.
 static IMAGES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/images.rs"));
 
+/// Images in the folder of the crate that were not those of its text when it was built.
+const STALE: &str = env!("MXRT_STALE_IMAGES");
+
 /// The image for a compute capability, or why there is none.
 pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
     let (major, minor) = capability;
@@ -31,6 +34,12 @@ pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
         }
     };
     let Some((_, image)) = IMAGES.iter().find(|(name, _)| *name == target) else {
+        if STALE.split(' ').any(|name| name.strip_suffix(".image.lzma") == Some(target)) {
+            return Err(format!(
+                "the image of mxrt's kernels for {target} is of another version of their text, so this build was made \
+                 without it; build it after scripts/cuda_images.py"
+            ));
+        }
         return Err(format!(
             "this build of mxrt has no image of its kernels for {target}, which a GPU of compute capability \
              {major}.{minor} needs; build it after scripts/cuda_images.py"
@@ -59,6 +68,36 @@ fn compiled(capability: (i32, i32)) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listed::{Listed, of_text};
+    use std::path::Path;
+
+    fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| (entry.file_name().into_string().unwrap(), std::fs::read(entry.path()).unwrap()))
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn images_of_another_text_are_left_out() {
+        let (mut sources, mut images) = (files("cuda"), files("images"));
+        let names: Vec<String> =
+            images.iter().map(|(name, _)| name.clone()).filter(|name| name.ends_with(".lzma")).collect();
+        assert_eq!(of_text(&sources, &images), Listed { current: names.clone(), stale: vec![] });
+        // An image that the list does not have.
+        let (name, image) = images.iter_mut().find(|(name, _)| name.starts_with("sm_80")).unwrap();
+        image.push(0);
+        let name = name.clone();
+        let found = of_text(&sources, &images);
+        assert_eq!((found.current.len(), found.stale), (names.len() - 1, vec![name]));
+        sources[3].1.push(b'\n');
+        assert_eq!(of_text(&sources, &files("images")), Listed { current: vec![], stale: names.clone() });
+        let without: Vec<_> = files("images").into_iter().filter(|(name, _)| name != "images.txt").collect();
+        assert_eq!(of_text(&files("cuda"), &without), Listed { current: vec![], stale: names });
+    }
 
     #[test]
     fn the_list_of_images_names_no_folder() {

@@ -19,6 +19,9 @@ mod indexing;
 mod int8;
 mod launch;
 mod linalg;
+#[cfg(test)]
+#[path = "../build/listed.rs"]
+mod listed;
 mod matching;
 mod moving;
 mod multibox_target;

@@ -21,6 +21,8 @@
 //! | `STANDIN_INIT`, `STANDIN_CONTEXT` | what `cuInit` and `cuDevicePrimaryCtxRetain` return (0) |
 //! | `STANDIN_PEERS` | 0: no GPU reaches the memory of another one (1) |
 //! | `STANDIN_GRAPHS` | what `cuGraphInstantiateWithFlags` returns (0) |
+//! | `STANDIN_GRAPH_LAUNCHES` | what `cuGraphLaunch` returns (0) |
+//! | `STANDIN_OTHERS_MB` | memory of each GPU that other processes use (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
 //! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
 //! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
@@ -43,7 +45,7 @@ use mxrt_engine::device::{ClearJob, DevicePtr, EventHandle, MemoryPlace, StreamK
 use mxrt_sim::Call;
 use state::*;
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 type Ptr = *mut c_void;
 
@@ -133,7 +135,13 @@ api! {
     fn cuStreamCreateWithPriority(made: *mut Ptr, flags: c_uint, _priority: c_int) {
         let stream = here()?.device.new_stream(StreamKind::Compute).map_err(|e| e.code)?;
         capture::made(stream.0, flags);
+        STREAMS.fetch_add(1, Ordering::Relaxed);
         put(made, std::ptr::with_exposed_provenance_mut(stream.0 as usize))
+    }
+    fn cuStreamDestroy_v2(at: Ptr) {
+        here()?.device.foreign_stream(at.addr() as u64).map_err(|e| e.code)?;
+        STREAMS.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
     }
     fn cuStreamWaitEvent(at: Ptr, event: Ptr, _flags: c_uint) {
         let (here, event) = (here()?, event.addr() as u64);
@@ -208,6 +216,10 @@ api! {
     fn cuGraphLaunch(graph: Ptr, at: Ptr) {
         let here = here()?;
         capture::refuse(at.addr())?;
+        match number("STANDIN_GRAPH_LAUNCHES", 0) {
+            0 => {}
+            code => return Err(code as Code),
+        }
         // SAFETY: an instance that was not destroyed.
         unsafe { graph.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?.launch(&here, at.addr())
     }
@@ -285,6 +297,12 @@ api! {
         here.device.synchronize().map_err(|e| e.code)?;
         here.device.free(DevicePtr(at));
         Ok(())
+    }
+    fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) {
+        let here = here()?;
+        let (all, others) = (here.device.total_memory(), number("STANDIN_OTHERS_MB", 0) as usize * (1 << 20));
+        put(free, all.saturating_sub(here.driver.world.used_bytes(here.index) + others))?;
+        put(total, all)
     }
     fn cuMemHostAlloc(made: *mut Ptr, bytes: usize, _flags: c_uint) {
         might_wait()?;
@@ -385,6 +403,7 @@ api! {
     fn mxrt_standin_pending(pieces: *mut usize) { put(pieces, driver()?.world.pending()) }
     fn mxrt_standin_peers(pairs: *mut usize) { put(pairs, driver()?.peers()) }
     fn mxrt_standin_graph_launches(launches: *mut usize) { put(launches, LAUNCHES.load(Ordering::Relaxed)) }
+    fn mxrt_standin_streams(streams: *mut usize) { put(streams, STREAMS.load(Ordering::Relaxed)) }
     fn mxrt_standin_live_events(events: *mut usize) { put(events, driver()?.world.live_events()) }
 }
 
@@ -422,8 +441,11 @@ pub unsafe extern "C" fn mxrt_standin_host_memory() -> c_int {
     number("STANDIN_HOST_MEMORY", 0) as c_int
 }
 
+/// Streams that were made and not destroyed.
+static STREAMS: AtomicUsize = AtomicUsize::new(0);
+
 /// The words of `STANDIN_FAULTS`, and the numbers of `mxrt_standin_fail`.
-pub(crate) const CALLS: [(&str, Call); 8] = [
+pub(crate) const CALLS: [(&str, Call); 9] = [
     ("launch", Call::Launch),
     ("copy", Call::Copy),
     ("record", Call::Record),
@@ -432,4 +454,5 @@ pub(crate) const CALLS: [(&str, Call); 8] = [
     ("host_wait", Call::HostWait),
     ("alloc", Call::Alloc),
     ("execute", Call::Execute),
+    ("stream", Call::Stream),
 ];

@@ -13,6 +13,7 @@ use cudarc::driver::sys::{
 use mxrt_engine::ForkSafeMutex;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 macro_rules! table {
     ($($(#[$doc:meta])* $name:ident($($type:ty),*) $(or $other:ident)?;)*) => {
@@ -72,6 +73,7 @@ table! {
     cuCtxEnablePeerAccess(CUcontext, c_uint);
     cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     cuStreamCreateWithPriority(*mut CUstream, c_uint, c_int);
+    cuStreamDestroy_v2(CUstream);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);
     cuStreamIsCapturing(CUstream, *mut c_uint);
     cuThreadExchangeStreamCaptureMode(*mut c_uint);
@@ -95,6 +97,7 @@ table! {
     cuEventElapsedTime(*mut f32, CUevent, CUevent) or cuEventElapsedTime_v2;
     cuMemAlloc_v2(*mut CUdeviceptr, usize);
     cuMemFree_v2(CUdeviceptr);
+    cuMemGetInfo_v2(*mut usize, *mut usize);
     cuMemHostAlloc(*mut *mut c_void, usize, c_uint);
     cuMemFreeHost(*mut c_void);
     cuMemcpyAsync(CUdeviceptr, CUdeviceptr, usize, CUstream);
@@ -108,22 +111,36 @@ table! {
     );
 }
 
-static API: OnceLock<Result<Api, String>> = OnceLock::new();
-/// A fork waits until the driver is open or known to be absent.
-static OPENING: ForkSafeMutex<()> = ForkSafeMutex::new(());
+/// How long a driver that cannot be used is not asked again: it may be one whose GPUs are just starting.
+pub(crate) const AGAIN: Duration = Duration::from_secs(1);
 
-/// The driver, opened by the first call; an error says why there is none.
+static API: OnceLock<Api> = OnceLock::new();
+/// The time of the last attempt, and why it failed. A fork waits until the driver is open or known to be
+/// absent.
+static OPENING: ForkSafeMutex<Option<(Instant, String)>> = ForkSafeMutex::new(None);
+
+/// The driver, opened by the first call, or by a later one if that failed; an error says why there is
+/// none.
 pub(crate) fn api() -> Result<&'static Api, String> {
     if fork::in_child() {
         return Err(fork::CHILD.to_owned());
     }
+    if let Some(api) = API.get() {
+        return Ok(api);
+    }
+    let mut refused = OPENING.lock();
     if API.get().is_none() {
-        let _opening = OPENING.lock();
-        if API.get().is_none() {
-            let _ = API.set(open());
+        if let Some((at, why)) = &*refused
+            && at.elapsed() < AGAIN
+        {
+            return Err(why.clone());
+        }
+        match open() {
+            Ok(api) => drop(API.set(api)),
+            Err(why) => *refused = Some((Instant::now(), why)),
         }
     }
-    API.get().map_or(Err("the driver is not open".to_owned()), |api| api.as_ref().map_err(String::clone))
+    API.get().ok_or_else(|| refused.as_ref().map_or_else(String::new, |(_, why)| why.clone()))
 }
 
 fn open() -> Result<Api, String> {

@@ -49,6 +49,8 @@ struct List {
     streams: HashMap<StreamHandle, BTreeMap<Key, Pending>>,
     garbage: Vec<Garbage>,
     next: u64,
+    /// No work is added any more.
+    ended: bool,
     /// The thread, if it waits for something to do. Threads do not wait in parking_lot: it has one table
     /// of all that do, in which a forked child finds those of its parent.
     idle: Option<Thread>,
@@ -117,7 +119,7 @@ impl List {
 type WaiterAnswer = Mutex<Option<Result<(), DeviceError>>>;
 
 impl Completion {
-    /// Starts the thread; it ends with the last handle of this.
+    /// Starts the thread, which [`end`](Self::end) ends.
     pub fn start(asked: impl Asked) -> std::io::Result<Arc<Completion>> {
         let completion = Arc::new(Completion::default());
         let served = completion.clone();
@@ -177,12 +179,22 @@ impl Completion {
         list.wake();
     }
 
+    /// Ends the thread, when there is nothing left to do.
+    pub fn end(&self) {
+        let mut list = self.list.lock();
+        list.ended = true;
+        list.wake();
+    }
+
     fn serve(&self, asked: &impl Asked) {
         asked.begin();
         let mut pause = SHORTEST;
         loop {
             let mut list = self.list.lock();
             while list.is_empty() {
+                if list.ended {
+                    return;
+                }
                 list.idle = Some(std::thread::current());
                 drop(list);
                 std::thread::park();

@@ -63,6 +63,8 @@ pub struct CudaDevice {
     /// The last record of each event: its stream, and its number there.
     records: Mutex<HashMap<EventHandle, (StreamHandle, u64)>>,
     next_record: AtomicU64,
+    /// Streams of this device, for as long as it lives.
+    streams: Mutex<Vec<StreamHandle>>,
     began: Instant,
     base_stream: StreamHandle,
     base: Mutex<Base>,
@@ -110,6 +112,9 @@ impl CudaDevice {
         // SAFETY: a variable for the result.
         check(unsafe { (api.cuDevicePrimaryCtxRetain)(&mut context, ordinal) })?;
         let context = Context(context);
+        let capability = capability(api, ordinal)?;
+        let multiprocessors = u32::try_from(attribute(api, MULTIPROCESSORS, ordinal)?).unwrap_or(1).max(1);
+        // From here on the device gives back what it has if something fails.
         let completion = Completion::start(Thread { api, context })
             .map_err(|e| DeviceError::new(ErrorClass::Recoverable, 304, format!("no thread for the GPU: {e}")))?;
         let (event, stream) = (EventHandle(0), StreamHandle(0));
@@ -124,11 +129,12 @@ impl CudaDevice {
             recorded_stream: AtomicU64::new(NO_STREAM),
             records: Mutex::default(),
             next_record: AtomicU64::new(1),
+            streams: Mutex::default(),
             began: Instant::now(),
             base_stream: stream,
             base: Mutex::new(Base { event, at: Duration::ZERO }),
-            capability: capability(api, ordinal)?,
-            multiprocessors: u32::try_from(attribute(api, MULTIPROCESSORS, ordinal)?).unwrap_or(1).max(1),
+            capability,
+            multiprocessors,
             modules: Modules::default(),
         };
         device.greatest = device.greatest_priority()?;
@@ -284,8 +290,9 @@ impl CudaDevice {
         Ok(Base { event, at: self.began.elapsed() })
     }
 
-    /// A base that is not too old, if one can be had.
-    fn present_base(&self) -> Base {
+    /// A base that is not too old, if one can be had. Its event is given back when a thread replaces it,
+    /// so it is used under this lock.
+    fn present_base(&self) -> MutexGuard<'_, Base> {
         let mut base = lock(&self.base);
         if self.began.elapsed() - base.at > BASE_AGE
             && !IN_HOST_FUNCTION.get()
@@ -294,7 +301,26 @@ impl CudaDevice {
             self.free_event(base.event);
             *base = new;
         }
-        *base
+        base
+    }
+}
+
+impl Drop for CudaDevice {
+    /// Gives back what a device has that could not be opened to the end: one that is in use lives as long
+    /// as the process.
+    fn drop(&mut self) {
+        if fork::in_child() {
+            return;
+        }
+        let base = lock(&self.base).event;
+        if base != EventHandle(0) {
+            self.give_back(Garbage::Event(base));
+        }
+        for stream in std::mem::take(&mut *lock(&self.streams)) {
+            // SAFETY: a stream of this device, which nothing was submitted to but the record of the base.
+            let _ = self.call(|api| unsafe { (api.cuStreamDestroy_v2)(raw_stream(stream)) });
+        }
+        self.completion.end();
     }
 }
 
@@ -314,12 +340,21 @@ impl Device for CudaDevice {
         self.total
     }
 
+    fn free_memory(&self) -> Option<usize> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: two numbers are written.
+        self.call(|api| unsafe { (api.cuMemGetInfo_v2)(&mut free, &mut total) }).ok()?;
+        Some(free)
+    }
+
     fn new_stream(&self, kind: StreamKind) -> Result<StreamHandle, DeviceError> {
         let priority = if kind == StreamKind::Priority { self.greatest } else { 0 };
         let mut stream = std::ptr::null_mut();
         // SAFETY: a variable for the result.
         self.call(|api| unsafe { (api.cuStreamCreateWithPriority)(&mut stream, NON_BLOCKING, priority) })?;
-        Ok(StreamHandle(stream.expose_provenance() as u64))
+        let stream = StreamHandle(stream.expose_provenance() as u64);
+        lock(&self.streams).push(stream);
+        Ok(stream)
     }
 
     fn new_event(&self, timing: bool) -> Result<EventHandle, DeviceError> {

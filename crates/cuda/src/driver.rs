@@ -1,14 +1,14 @@
 //! The GPUs of the machine, or the reason why there are none.
 
-use crate::api::{Api, api, hidden};
+use crate::api::{AGAIN, Api, api, hidden};
 use crate::device::CudaDevice;
 use crate::errors::{NOT_INITIALIZED, check};
 use crate::fork;
-use mxrt_engine::DeviceKind;
 use mxrt_engine::device::{Device, DeviceError, Driver, ErrorClass};
+use mxrt_engine::{DeviceKind, ForkSafeMutex};
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;
-use std::sync::OnceLock;
+use std::time::Instant;
 
 /// The GPUs of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -46,17 +46,19 @@ impl CudaDriver {
 
     /// How many there are, or why there are none.
     pub fn find(&self) -> Result<usize, String> {
-        static COUNT: OnceLock<Result<usize, String>> = OnceLock::new();
+        static FOUND: ForkSafeMutex<Option<(Instant, Result<usize, String>)>> = ForkSafeMutex::new(None);
         if !self.enabled {
             return Err("GPUs are switched off by MXRT_CUDA=0".to_owned());
         }
         // A child that was forked later may ask how many there are, without the driver.
-        if let Some(known) = COUNT.get() {
+        if let Some((at, known)) = &*FOUND.lock()
+            && (known.is_ok() || fork::in_child() || at.elapsed() < AGAIN)
+        {
             return known.clone();
         }
         let found = api().and_then(count);
         if !fork::in_child() {
-            let _ = COUNT.set(found.clone());
+            *FOUND.lock() = Some((Instant::now(), found.clone()));
         }
         found
     }

@@ -40,14 +40,15 @@ const PRESENT: [&str; 2] = ["PROFILER", "INT64_TENSOR_SIZE"];
 
 /// Returns the features that MXNet tells, with whether each is there. MXNet tells which
 /// instructions of the processor it was compiled for; mxrt, which this one has and mxrt therefore
-/// may use.
-pub fn mxnet_features() -> Vec<(&'static str, bool)> {
+/// may use. `has_gpus`: whether there are GPUs, for which every build has kernels.
+pub fn mxnet_features(has_gpus: bool) -> Vec<(&'static str, bool)> {
     let cpu: Vec<String> = cpu_features().into_iter().map(|name| name.to_uppercase().replace('.', "_")).collect();
     let is_there = |name: &str| {
         // Two names of instructions have no prefix.
         let instructions = name.strip_prefix("CPU_").or((name == "SSE" || name == "F16C").then_some(name));
         instructions.is_some_and(|name| cpu.iter().any(|of_cpu| of_cpu == name))
             || PRESENT.contains(&name)
+            || (name == "CUDA" && has_gpus)
             || (name == "DEBUG" && cfg!(debug_assertions))
     };
     NAMES.into_iter().map(|name| (name, is_there(name))).collect()
@@ -79,12 +80,16 @@ mod tests {
 
     #[test]
     fn what_the_processor_has_is_told_under_mxnets_names() {
-        let features = mxnet_features();
+        let features = mxnet_features(true);
         let is_enabled = |name| features.iter().find(|(known, _)| *known == name).map(|(_, enabled)| *enabled);
         let cpu = cpu_features();
         for (name, own) in [("CPU_AVX2", "avx2"), ("CPU_SSE4_1", "sse4.1"), ("SSE", "sse"), ("F16C", "f16c")] {
             assert_eq!(is_enabled(name), Some(cpu.contains(&own)), "{name}");
         }
+        assert_eq!(
+            (is_enabled("CUDA"), is_enabled("CUDNN"), mxnet_features(false).contains(&("CUDA", false))),
+            (Some(true), Some(false), true)
+        );
         assert_eq!(
             (is_enabled("PROFILER"), is_enabled("SIGNAL_HANDLER"), is_enabled("TVM_OP")),
             (Some(true), Some(false), Some(false))

@@ -112,6 +112,7 @@ pub(crate) fn device_stats<'py>(py: Python<'py>, name: (String, i32)) -> PyResul
     let stats = py.detach(|| engine.device_stats(device)).map_err(|e| errors::from_op(py, &e))?;
     let facts = PyDict::new(py);
     facts.set_item("total", stats.total)?;
+    facts.set_item("free", stats.free)?;
     facts.set_item("in_use", stats.in_use)?;
     facts.set_item("cached", stats.cached)?;
     facts.set_item("peak", stats.peak)?;

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::exit::PythonCall;
 use crate::imported::Imported;
 use mxrt::internal::{Process, PushSite, Settings};
-use mxrt_engine::{FailureKind, WaitError};
+use mxrt_engine::{DeviceKind, FailureKind, WaitError};
 use mxrt_tensor::DType;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -151,6 +151,7 @@ fn dtype_names() -> Vec<&'static str> {
 
 /// The features that MXNet tells, in its order, with whether each is there.
 #[pyfunction]
-pub(crate) fn features() -> Vec<(&'static str, bool)> {
-    mxrt::internal::mxnet_features()
+pub(crate) fn features(py: Python<'_>) -> Vec<(&'static str, bool)> {
+    let count = |settings: &Settings| py.detach(|| settings.device_count(DeviceKind::GPU));
+    mxrt::internal::mxnet_features(environment().is_ok_and(|settings| count(settings) > 0))
 }

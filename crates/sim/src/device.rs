@@ -119,7 +119,8 @@ impl Device for SimDevice {
     }
 
     fn new_stream(&self, _kind: StreamKind) -> Result<StreamHandle, DeviceError> {
-        Ok(StreamHandle(self.world.lock().new_stream(self.index)))
+        let mut state = self.world.call(self.index, Call::Stream)?;
+        Ok(StreamHandle(state.new_stream(self.index)))
     }
 
     fn new_event(&self, _timing: bool) -> Result<EventHandle, DeviceError> {

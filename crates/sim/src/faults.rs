@@ -19,6 +19,8 @@ pub enum Call {
     HostWait,
     /// Allocating memory.
     Alloc,
+    /// Making a stream.
+    Stream,
     /// The execution of a kernel: no thread is notified before the next call.
     Execute,
 }

@@ -200,6 +200,10 @@ impl<D: Device + ?Sized + 'static> Device for Recorded<D> {
         self.inner.total_memory()
     }
 
+    fn free_memory(&self) -> Option<usize> {
+        self.inner.free_memory()
+    }
+
     fn new_stream(&self, kind: StreamKind) -> Result<StreamHandle, DeviceError> {
         self.inner.new_stream(kind)
     }

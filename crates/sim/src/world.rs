@@ -192,6 +192,11 @@ impl World {
         self.lock().devices.get(device).map_or(0, |d| d.pinned.used())
     }
 
+    /// Bytes of a device's memory that are in use.
+    pub fn used_bytes(&self, device: usize) -> usize {
+        self.lock().devices.get(device).map_or(0, |d| d.memory.used())
+    }
+
     /// Events that were made and not given back.
     pub fn live_events(&self) -> usize {
         self.lock().events.len()

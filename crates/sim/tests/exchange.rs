@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use mxrt_engine::device::{ConsumerStream, Device, DevicePtr, EventHandle, StreamHandle};
 use mxrt_engine::{Access, Cost, Engine, EngineKind, OpSpec, Var};
-use mxrt_sim::{Call, Fault, Mode, Random, SimConfig, SimDevice};
+use mxrt_sim::{Call, Fault, LogEntry, Mode, Random, SimConfig, SimDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 
@@ -177,6 +177,49 @@ fn dlpack_export_without_synchronisation_ends_behind_the_default_stream() {
         // SAFETY: the next owner's write came after the copy into it.
         assert_eq!(unsafe { *Box::from_raw(seen) }, 3, "seed {seed}");
     });
+}
+
+/// The default stream of a thread has one number in all threads, so the legacy one stands for it.
+#[test]
+fn the_default_stream_of_a_thread_is_ordered_by_the_legacy_one() {
+    every_seed(|rig, seed| {
+        let device = backend(rig.engine);
+        let library = Library { stream: device.foreign_stream(1).unwrap(), device, events: Default::default() };
+        let x = rig.engine.new_var();
+        store(rig, "producer", 0, &x, 3);
+        let export = rig.engine.export_to(&x, sim(0), ConsumerStream::Number(2), false, &mut || true).unwrap();
+        let seen = Box::into_raw(Box::new(0i64));
+        library.copy(seen, x.memory().unwrap().ptr, &tag("consumer", &x, false));
+        drop(export);
+        store(rig, "writer", 1, &x, 7);
+        let report = rig.check(seed);
+        assert!(report.ordered("producer", "consumer"), "seed {seed}");
+        assert!(report.ordered("consumer", "writer"), "seed {seed}");
+        rig.world.may_wait(true);
+        rig.engine.wait_to_read(&x).unwrap();
+        // SAFETY: the writer came after the copy into it.
+        assert_eq!(unsafe { *Box::from_raw(seen) }, 3, "seed {seed}");
+    });
+}
+
+/// A library may destroy its stream and get one of the same handle, which is behind nothing.
+#[test]
+fn every_export_to_a_handle_is_ordered_anew() {
+    let rig = rig();
+    rig.begin(1);
+    let library = Library::new(rig.engine);
+    let x = rig.engine.new_var();
+    store(&rig, "producer", 0, &x, 3);
+    let waits = || rig.world.log().iter().filter(|entry| matches!(entry, LogEntry::Wait { .. })).count();
+    let consumer = ConsumerStream::Number(library.stream.0);
+    for number in 1..4 {
+        let before = waits();
+        drop(rig.engine.export_to(&x, sim(0), consumer, false, &mut || true).unwrap());
+        // For the producer, and to be behind the last record of this handle.
+        assert_eq!(waits() - before, 1 + usize::from(number > 1), "export {number}");
+    }
+    rig.world.may_wait(true);
+    rig.engine.wait_all().unwrap();
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub use array::{Interest, NDArray, copied};
 pub use context::{Context, DeviceType};
 pub use derived::DerivedFrom;
 pub use device::{
-    DeviceArguments, DeviceLaunch, RecordedCall, RegionKernelTable, RegionKernels, launch_native, launch_on,
+    DeviceArguments, DeviceLaunch, InputUse, RecordedCall, RegionKernelTable, RegionKernels, launch_native, launch_on,
     no_device_kernel, set_region_kernels,
 };
 pub use dtype::{DType, Element, UnknownDType};

@@ -166,6 +166,11 @@ pub trait Device: Send + Sync {
     /// Bytes of its memory.
     fn total_memory(&self) -> usize;
 
+    /// Bytes that neither this process nor another one uses; `None`: not known.
+    fn free_memory(&self) -> Option<usize> {
+        None
+    }
+
     /// A new stream; streams live as long as the device.
     fn new_stream(&self, kind: StreamKind) -> Result<StreamHandle, DeviceError>;
 

@@ -123,7 +123,7 @@ impl EventRecord {
 /// captured, and what a library captures does not run by itself.
 pub(crate) fn give_up(event: &EventRef, error: &DeviceError) {
     let device = event.stream.device;
-    if event.op.is_none() && device.is_foreign(event.stream) {
+    if event.op.is_none() && event.stream.foreign.is_some() {
         event.stream.withdraw(event);
     } else {
         device.lose(error, "waiting for an operator");

@@ -6,7 +6,7 @@ use super::captured::ForeignUse;
 use super::event::EventRef;
 use super::memory::{DeviceBlock, MemoryOrigin};
 use super::open::OpenDevice;
-use super::stream::{Stream, WaitSet};
+use super::stream::{LEGACY_STREAM, Stream, WaitSet};
 use super::sync_object::Garbage;
 use crate::engine::Engine;
 use crate::failure::{FailureKind, OpError, WaitError};
@@ -14,8 +14,6 @@ use crate::op::spec::{Access, DeviceId};
 use crate::var::Var;
 
 const IMPORTING: &str = "importing an array";
-/// The number of the default stream that other streams wait for, and that waits for them.
-const LEGACY_STREAM: u64 = 1;
 
 /// The stream on which another library is going to use an array, by the numbers of the DLPack
 /// protocol.
@@ -111,7 +109,7 @@ impl Engine {
         poll: &mut dyn FnMut() -> bool,
     ) -> Result<(), WaitError> {
         let refuse = |error: OpError| WaitError::Failed(crate::Failure::new((*error).clone()));
-        let failed = |e: DeviceError| refuse(stream.device.op_error(&e, "exporting an array"));
+        let failed = |e: DeviceError| refuse(stream.device.foreign_error(e, "exporting an array"));
         let mut waits = WaitSet::default();
         events.iter().for_each(|e| waits.add(e));
         if !stream.is_captured().map_err(failed)? {

@@ -19,6 +19,8 @@ const MAX_BYTES: usize = 1 << 47;
 pub struct DeviceStats {
     /// Memory of the device.
     pub total: usize,
+    /// What arrays can still have: neither another process nor the limit keeps it from them.
+    pub free: usize,
     /// Owned by variables.
     pub in_use: usize,
     /// Highest `in_use` so far.

@@ -1,6 +1,6 @@
 //! The devices of an engine: opened at first use, with their streams, events and memory.
 
-use super::api::{Device, DeviceError, Driver, ErrorClass, StreamKind};
+use super::api::{Device, DeviceError, Driver, ErrorClass, StreamHandle, StreamKind};
 use super::captured::CapturedUses;
 use super::event::{EventPool, EventRef, KEEP_EVENTS};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
@@ -9,7 +9,7 @@ use super::recording::RecorderStream;
 use super::spare::Spares;
 use super::staging::{Direction, PinnedRing};
 use super::status::StatusPool;
-use super::stream::Stream;
+use super::stream::{LEGACY_STREAM, Stream};
 use crate::engine::Engine;
 use crate::failure::{Failure, FailureKind, OpError};
 use crate::op::spec::{DeviceId, DeviceKind, Lane};
@@ -61,6 +61,9 @@ pub(crate) struct Devices {
     /// Ops of the host that wait for a device.
     pub(super) parked: Mutex<Vec<Weak<dyn AfterDevices>>>,
 }
+
+/// The number of the default stream of the calling thread.
+const THREAD_STREAM: u64 = 2;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -191,7 +194,12 @@ impl Engine {
         let device = self.device(id)?;
         device.end_captured_uses();
         let (live_events, free_events) = device.events.counts();
-        Ok(DeviceStats { live_events, free_events, ..device.pool.stats() })
+        let stats = device.pool.stats();
+        // The driver takes for used what the pool has for the next arrays.
+        let unknown = || stats.total.saturating_sub(stats.in_use + stats.cached);
+        let free = device.backend.free_memory().unwrap_or_else(unknown).saturating_add(stats.cached);
+        let allowed = stats.limit.unwrap_or(stats.total).min(stats.total).saturating_sub(stats.in_use);
+        Ok(DeviceStats { free: free.min(allowed), live_events, free_events, ..stats })
     }
 
     /// Sets the upper bound of a device's memory; what is in use already stays.
@@ -222,6 +230,12 @@ impl OpenDevice {
         backend: Arc<dyn Device>,
     ) -> Result<&'static OpenDevice, DeviceError> {
         let total = backend.total_memory();
+        let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
+        let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];
+        let kinds = compute.chain([StreamKind::Priority]).chain(copies);
+        // While a failure still gives the device back: the next call opens it again.
+        let handles =
+            kinds.map(|kind| Ok((kind, backend.new_stream(kind)?))).collect::<Result<Vec<_>, DeviceError>>()?;
         let device: &'static OpenDevice = Box::leak(Box::new(OpenDevice {
             id,
             engine,
@@ -241,18 +255,14 @@ impl OpenDevice {
             spares: Spares::default(),
             recorder: RecorderStream::default(),
         }));
-        let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
-        let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];
-        let kinds = compute.chain([StreamKind::Priority]).chain(copies);
-        let streams: Result<Vec<_>, DeviceError> = kinds.map(|kind| device.new_stream(kind)).collect();
-        let _ = device.streams.set(streams?);
+        let streams = handles.into_iter().map(|(kind, handle)| device.own_stream(kind, handle)).collect();
+        let _ = device.streams.set(streams);
         Ok(device)
     }
 
-    fn new_stream(&'static self, kind: StreamKind) -> Result<&'static Stream, DeviceError> {
-        let handle = self.backend.new_stream(kind)?;
+    fn own_stream(&'static self, kind: StreamKind, handle: StreamHandle) -> &'static Stream {
         let number = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::leak(Box::new(Stream::new(self, number, handle, kind))))
+        Box::leak(Box::new(Stream::new(self, number, handle, kind)))
     }
 
     /// The name of the device.
@@ -321,22 +331,21 @@ impl OpenDevice {
         found.copied().unwrap_or_else(|| unreachable!("a device has a stream of every kind from its making on"))
     }
 
-    /// A stream of another library.
+    /// A stream of another library. The one of the thread has a number that means another stream in each
+    /// thread; it waits for the legacy default stream, which waits for it, so that one stands for it.
     pub(crate) fn foreign_stream(&'static self, number: u64) -> Result<&'static Stream, DeviceError> {
+        let number = if number == THREAD_STREAM { LEGACY_STREAM } else { number };
         let mut foreign = lock(&self.foreign);
         if let Some((_, stream)) = foreign.iter().find(|(n, _)| *n == number) {
             return Ok(stream);
         }
         let handle = self.backend.foreign_stream(number)?;
         let id = self.engine.devices.next_stream.fetch_add(1, Ordering::Relaxed);
-        let stream: &'static Stream = Box::leak(Box::new(Stream::new(self, id, handle, StreamKind::Compute)));
+        let mut stream = Stream::new(self, id, handle, StreamKind::Compute);
+        stream.foreign = Some(number);
+        let stream: &'static Stream = Box::leak(Box::new(stream));
         foreign.push((number, stream));
         Ok(stream)
-    }
-
-    /// Whether a stream is of another library.
-    pub(super) fn is_foreign(&self, stream: &Stream) -> bool {
-        lock(&self.foreign).iter().any(|(_, foreign)| foreign.number == stream.number)
     }
 
     /// A stream that another library can make an array ready on. It is no stream of operators: by
@@ -348,7 +357,7 @@ impl OpenDevice {
                 return Ok(stream);
             }
         }
-        let stream = self.new_stream(StreamKind::Compute)?;
+        let stream = self.own_stream(StreamKind::Compute, self.backend.new_stream(StreamKind::Compute)?);
         imports.push(stream);
         Ok(stream)
     }
@@ -393,6 +402,18 @@ impl OpenDevice {
         }
         self.engine.record_failure(&failure);
         self.every_stream().into_iter().for_each(Stream::abandon);
+    }
+
+    /// An error of a call on a stream of another library. If the library has destroyed the stream, the
+    /// driver may say that the context is gone: that counts if it says so of a stream of ours, too.
+    pub(super) fn foreign_error(&self, error: DeviceError, doing: &str) -> OpError {
+        if error.class != ErrorClass::Lost {
+            return self.op_error(&error, doing);
+        }
+        match self.own_streams().first().map(|stream| self.backend.is_capturing(stream.handle)) {
+            Some(Err(ours)) if ours.class == ErrorClass::Lost => self.op_error(&ours, doing),
+            _ => self.op_error(&DeviceError { class: ErrorClass::Recoverable, ..error }, doing),
+        }
     }
 
     /// An error of a call of the backend, for the op that made it.

@@ -2,12 +2,13 @@
 //! before an operator fails for lack of memory, and when the cache is emptied.
 
 use super::open::OpenDevice;
+use crate::op::spec::DeviceId;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// An owner of such memory.
 pub trait SpareMemory: Send + Sync {
-    /// Frees what no op uses. Called from ops of the engine, under no lock.
-    fn give_up(&self);
+    /// Frees the device's memory that no op uses. Called from ops of the engine, under no lock.
+    fn give_up(&self, device: DeviceId);
 }
 
 /// The owners of a device's.
@@ -26,6 +27,6 @@ impl OpenDevice {
     pub(super) fn give_up_spares(&self) {
         self.end_captured_uses();
         let owners = self.spares.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        owners.iter().filter_map(Weak::upgrade).for_each(|owner| owner.give_up());
+        owners.iter().filter_map(Weak::upgrade).for_each(|owner| owner.give_up(self.id));
     }
 }

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// "Operation not supported", in CUDA's numbers.
 const NOT_SUPPORTED: i32 = 801;
+/// The number of the default stream that other streams wait for, and that waits for them.
+pub(super) const LEGACY_STREAM: u64 = 1;
 /// Records in flight that a submission looks at.
 const LOOKS: usize = 4;
 
@@ -21,6 +23,8 @@ pub(crate) struct Stream {
     pub number: u32,
     pub handle: StreamHandle,
     pub kind: StreamKind,
+    /// Number by which another library names its stream.
+    pub foreign: Option<u64>,
     submission: Mutex<Submission>,
     /// Records up to this one are known to be complete.
     completed: AtomicU64,
@@ -75,7 +79,8 @@ impl WaitSet {
 impl Stream {
     pub fn new(device: &'static OpenDevice, number: u32, handle: StreamHandle, kind: StreamKind) -> Self {
         let submission = Submission { seq: 0, in_flight: VecDeque::new(), behind: Vec::new() };
-        Stream { device, number, handle, kind, submission: Mutex::new(submission), completed: AtomicU64::new(0) }
+        let (submission, completed) = (Mutex::new(submission), AtomicU64::new(0));
+        Stream { device, number, handle, kind, foreign: None, submission, completed }
     }
 
     pub fn completed(&self) -> u64 {
@@ -92,6 +97,12 @@ impl Stream {
         self.device.backend.is_capturing(self.handle)
     }
 
+    /// Whether another library's stream is known by its handle alone. The library may destroy the
+    /// stream and make one of the same handle, which is behind nothing that the old one waited for.
+    fn is_by_handle(&self) -> bool {
+        self.foreign.is_some_and(|number| number != LEGACY_STREAM)
+    }
+
     /// Orders all later work, for this op, after these events. Never blocks the host.
     pub fn wait_for(&self, waits: &WaitSet, op: u64) -> Result<(), DeviceError> {
         if let Some(event) = waits.events().iter().find(|e| self.is_stranger(e) && !e.is_complete()) {
@@ -103,12 +114,17 @@ impl Stream {
         for event in waits.events() {
             let source = event.stream;
             // One stream is a queue.
-            if source.number == self.number || event.seq <= source.completed() || event.is_settled() {
+            let own = source.number == self.number && !self.is_by_handle();
+            if own || event.seq <= source.completed() || event.is_settled() {
                 continue;
             }
             // A lost device's events will never be complete, and the ops that depend on them have
             // failed.
             if source.device.is_lost() || self.is_stranger(event) {
+                continue;
+            }
+            if self.is_by_handle() {
+                self.device.backend.stream_wait(self.handle, event.handle, op)?;
                 continue;
             }
             let place = submission.behind.iter().position(|(stream, _)| *stream == source.number);
@@ -147,7 +163,10 @@ impl Stream {
         let backend = &*self.device.backend;
         let handle = self.device.events.take(backend)?;
         let mut submission = self.submission.lock();
-        if let Err(error) = backend.record(self.handle, handle, number) {
+        // A later record implies the earlier ones, also those of another stream of this handle.
+        let before = submission.in_flight.back().filter(|_| self.is_by_handle());
+        let ordered = before.map_or(Ok(()), |last| backend.stream_wait(self.handle, last.handle, number));
+        if let Err(error) = ordered.and_then(|()| backend.record(self.handle, handle, number)) {
             drop(submission);
             self.device.events.give(backend, handle);
             return Err(error);

@@ -46,6 +46,8 @@ struct Reading {
     workers: Option<usize>,
     /// warnings about the two variables above
     thread_warnings: Vec<String>,
+    /// variables of MXNet that change nothing here
+    without_effect: Vec<&'static str>,
     joins: Option<bool>,
     bulk_size: Option<usize>,
 }
@@ -95,6 +97,11 @@ impl Reading {
             engine.cores = both.map(|threads| threads.min(available));
             self.settings.warnings.append(&mut self.thread_warnings);
         }
+        if !self.without_effect.is_empty() {
+            let names = self.without_effect.join(", ");
+            self.settings.warnings.push(format!("set in the environment, but without effect in mxrt: {names}"));
+        }
+        let engine = &mut self.settings.engine;
         // Without the variables none are joined: small operators run at once in the calling thread.
         engine.bulk_size = match self.joins {
             Some(false) => 0,
@@ -186,6 +193,24 @@ mod tests {
         let both = read(&[("OMP_NUM_THREADS", "1"), ("MXNET_CPU_WORKER_NTHREADS", "many")]).unwrap();
         assert_eq!((both.engine.cores, both.warnings.len()), (Some(1), 1));
         assert!(read(&[("MXRT_CORES", "2"), ("OMP_NUM_THREADS", "abc")]).unwrap().warnings.is_empty());
+    }
+
+    #[test]
+    fn variables_of_mxnet_without_effect_are_named_in_one_line() {
+        let set = [
+            ("MXNET_GPU_COPY_NTHREADS", "1"),
+            ("MXNET_GPU_MEM_POOL_TYPE", "Round"),
+            ("MXNET_GPU_MEM_POOL_RESERVE", "10"),
+            ("MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "20"),
+            ("MXNET_GPU_MEM_POOL_PAGE_SIZE", "1024"),
+            ("MXNET_CUDA_ALLOW_TENSOR_CORE", "0"),
+            ("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1"),
+        ];
+        let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
+        let line = format!("set in the environment, but without effect in mxrt: {}", names.join(", "));
+        assert_eq!(read(&set).unwrap().warnings, [line]);
+        let same = [("MXNET_CUDA_ALLOW_TENSOR_CORE", "1"), ("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0")];
+        assert!(read(&same).unwrap().warnings.is_empty());
     }
 
     #[test]

@@ -43,6 +43,26 @@ const SIM: &str = "Simulated devices";
 /// More streams of a GPU hold memory and overlap nothing.
 const MAX_COMPUTE_STREAMS: usize = 16;
 
+/// A variable of MXNet that changes nothing here. A value other than `$same`, which says what mxrt does,
+/// is answered with a warning.
+macro_rules! without_effect {
+    ($name:literal, $default:literal, $same:literal, $doc:literal) => {
+        Setting {
+            name: $name,
+            expects: "any value",
+            default: $default,
+            doc: concat!("Has no effect, and is answered with a warning: ", $doc),
+            subject: GPUS,
+            read: |to, text| {
+                if text.trim() != $same {
+                    to.without_effect.push($name);
+                }
+                Ok(())
+            },
+        }
+    };
+}
+
 /// The variables that [`super::Settings::from_environment`] reads, in this order.
 pub static SETTINGS: &[Setting] = &[
     Setting {
@@ -302,7 +322,7 @@ pub static SETTINGS: &[Setting] = &[
         name: "MXRT_GPU_RECORDINGS",
         expects: "a whole number",
         default: "4",
-        doc: "CUDA graphs of its kernels that a plan keeps, for concurrent calls; 0: kernels are submitted one by one.",
+        doc: "CUDA graphs of its kernels that a plan keeps on each GPU, for concurrent calls; 0: kernels are submitted one by one.",
         subject: GPUS,
         read: |to, text| {
             to.settings.plans.gpu_recordings = number(text)?;
@@ -321,6 +341,33 @@ pub static SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    without_effect!("MXNET_GPU_COPY_NTHREADS", "2", "", "copies have streams of their own, whose number is fixed."),
+    without_effect!(
+        "MXNET_GPU_MEM_POOL_TYPE",
+        "not set",
+        "",
+        "memory of arrays comes from one kind of pool; `Context.set_memory_limit` bounds it."
+    ),
+    without_effect!(
+        "MXNET_GPU_MEM_POOL_RESERVE",
+        "not set",
+        "",
+        "nothing is reserved; `Context.set_memory_limit` bounds the memory of arrays."
+    ),
+    without_effect!("MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "not set", "", "see `MXNET_GPU_MEM_POOL_TYPE`."),
+    without_effect!("MXNET_GPU_MEM_POOL_PAGE_SIZE", "not set", "", "see `MXNET_GPU_MEM_POOL_TYPE`."),
+    without_effect!(
+        "MXNET_CUDA_ALLOW_TENSOR_CORE",
+        "1",
+        "1",
+        "products of float16 run on tensor cores. 1, which says so, gives no warning."
+    ),
+    without_effect!(
+        "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
+        "0",
+        "0",
+        "products of float32 are exact, except for graphs with `hybridize(precision=\"bf16\")`. 0 gives no warning."
+    ),
     Setting {
         name: "MXRT_SIM_DEVICES",
         expects: "a whole number",

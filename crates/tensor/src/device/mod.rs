@@ -11,7 +11,7 @@ mod sparse;
 
 pub use native::{DeviceArguments, RegionKernelTable, RegionKernels, launch_native, set_region_kernels};
 pub(crate) use native::{copy_places_on, copy_region_on};
-pub use recorded::RecordedCall;
+pub use recorded::{InputUse, RecordedCall};
 
 use crate::{Context, DType, NDArray, Shape, TensorMut, TensorRef};
 use mxrt_engine::{

@@ -10,11 +10,27 @@ use std::sync::Arc;
 /// Work of an op that is submitted again as one piece.
 pub struct RecordedCall {
     work: Arc<Recording>,
-    /// memory for the first inputs
-    inputs: Vec<RecordedPlace>,
-    /// addresses of the other inputs in every call
-    fixed: Vec<DevicePtr>,
+    inputs: Vec<RecordedInput>,
     outputs: Vec<RecordedPlace>,
+}
+
+/// Use of an input by recorded work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputUse {
+    /// No kernel reads it.
+    Unread,
+    /// Kernels read a copy in memory of the recording.
+    Copied,
+    /// Kernels read it at its address, which all calls have in common.
+    Fixed,
+}
+
+/// An input of the recording.
+#[derive(Clone, Copy)]
+enum RecordedInput {
+    Unread,
+    Copied(RecordedPlace),
+    Fixed(DevicePtr),
 }
 
 /// Memory of the recording.
@@ -25,26 +41,29 @@ struct RecordedPlace {
 }
 
 impl RecordedCall {
-    /// Records the work that `submit` submits for arguments in memory of the recording: the first
-    /// `copied` inputs, the outputs, and `scratch` bytes. The other inputs keep their present
-    /// addresses. `None`: the device records nothing, or one of those is memory of this call alone.
+    /// Records the work that `submit` submits for arguments in memory of the recording: the copied
+    /// inputs, the outputs, and `scratch` bytes. `uses` are those of the inputs; memory of this call
+    /// alone must be copied. `None`: the device records nothing.
     pub fn record(
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,
-        copied: usize,
+        uses: &[InputUse],
         scratch: usize,
         submit: impl FnOnce(&DeviceArguments) -> Result<(), OpError>,
     ) -> Result<Option<RecordedCall>, OpError> {
-        if at.aside.iter().skip(copied).any(|aside| *aside) {
-            return Ok(None);
-        }
         let place = |bytes: &usize| ctx.scratch((*bytes).max(1)).map(|at| RecordedPlace { at, bytes: *bytes });
         let recorded = ctx.record_work(|| {
-            let inputs = at.input_bytes.iter().take(copied).map(place).collect::<Result<Vec<_>, OpError>>()?;
+            let input = |(i, used): (usize, &InputUse)| {
+                Ok(match used {
+                    InputUse::Unread => RecordedInput::Unread,
+                    InputUse::Copied => RecordedInput::Copied(place(&at.input_bytes[i])?),
+                    InputUse::Fixed => RecordedInput::Fixed(at.inputs[i]),
+                })
+            };
+            let inputs = uses.iter().enumerate().map(input).collect::<Result<Vec<_>, OpError>>()?;
             let outputs = at.output_bytes.iter().map(place).collect::<Result<Vec<_>, OpError>>()?;
-            let fixed: Vec<DevicePtr> = at.inputs.iter().skip(copied).copied().collect();
             let arguments = DeviceArguments {
-                inputs: inputs.iter().map(|place| place.at).chain(fixed.iter().copied()).collect(),
+                inputs: inputs.iter().map(RecordedInput::address).collect(),
                 outputs: outputs.iter().map(|place| place.at).collect(),
                 input_bytes: at.input_bytes.clone(),
                 output_bytes: at.output_bytes.clone(),
@@ -52,25 +71,22 @@ impl RecordedCall {
                 scratch: ctx.scratch(scratch.max(1))?,
             };
             submit(&arguments)?;
-            Ok((inputs, fixed, outputs))
+            Ok((inputs, outputs))
         })?;
-        Ok(recorded.map(|(work, (inputs, fixed, outputs))| RecordedCall {
-            work: Arc::new(work),
-            inputs,
-            fixed,
-            outputs,
-        }))
+        Ok(recorded.map(|(work, (inputs, outputs))| RecordedCall { work: Arc::new(work), inputs, outputs }))
     }
 
-    /// Whether it can stand for a call with these arguments.
-    pub fn fits(&self, at: &DeviceArguments) -> bool {
-        let same = |places: &[RecordedPlace], bytes: &[usize]| {
-            places.iter().map(|place| place.bytes).eq(bytes.iter().copied())
+    /// Whether it can stand for a call with these arguments, which uses its inputs so.
+    pub fn fits(&self, at: &DeviceArguments, uses: &[InputUse]) -> bool {
+        let same = |(i, used): (usize, &InputUse)| match (used, self.inputs.get(i)) {
+            (InputUse::Unread, Some(RecordedInput::Unread)) => true,
+            (InputUse::Copied, Some(RecordedInput::Copied(place))) => at.input_bytes.get(i) == Some(&place.bytes),
+            (InputUse::Fixed, Some(RecordedInput::Fixed(address))) => at.inputs.get(i) == Some(address),
+            _ => false,
         };
-        let copied = self.inputs.len();
-        at.inputs.get(copied..).is_some_and(|fixed| *fixed == *self.fixed)
-            && same(&self.inputs, &at.input_bytes[..copied])
-            && same(&self.outputs, &at.output_bytes)
+        uses.len() == self.inputs.len()
+            && uses.iter().enumerate().all(same)
+            && self.outputs.iter().map(|place| place.bytes).eq(at.output_bytes.iter().copied())
     }
 
     /// Whether a call could start without waiting for the end of another one.
@@ -83,12 +99,17 @@ impl RecordedCall {
         Arc::strong_count(&self.work) == 1
     }
 
-    /// Submits it for these arguments. An error of kind `Value` if it does not [fit](Self::fits).
-    pub fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments) -> Result<(), OpError> {
-        if !self.fits(at) {
+    /// Submits it for these arguments. An error of kind `Value` if it does not [fit](Self::fits). After
+    /// an error of kind `Memory` the work can be submitted in another way: inputs are as before.
+    pub fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, uses: &[InputUse]) -> Result<(), OpError> {
+        if !self.fits(at, uses) {
             return Err(OpError::new(FailureKind::Value, "work that was recorded for other arrays"));
         }
-        let arguments: SmallVec<[_; 4]> = self.inputs.iter().zip(at.inputs.iter().copied()).collect();
+        let copied = |(input, array): (&RecordedInput, &DevicePtr)| match input {
+            RecordedInput::Copied(place) => Some((*place, *array)),
+            RecordedInput::Unread | RecordedInput::Fixed(_) => None,
+        };
+        let arguments: SmallVec<[_; 4]> = self.inputs.iter().zip(&at.inputs).filter_map(copied).collect();
         let results: SmallVec<[_; 4]> = self.outputs.iter().zip(at.outputs.iter().copied()).collect();
         let copy = |to: DevicePtr, from: DevicePtr, bytes: usize| match bytes {
             0 => Ok(()),
@@ -100,5 +121,16 @@ impl RecordedCall {
             || arguments.iter().try_for_each(|(place, array)| copy(place.at, *array, place.bytes)),
             || results.iter().try_for_each(|(place, array)| copy(*array, place.at, place.bytes)),
         )
+    }
+}
+
+impl RecordedInput {
+    /// Address at which kernels read it; nothing reads at that of an unread one.
+    fn address(&self) -> DevicePtr {
+        match self {
+            RecordedInput::Unread => DevicePtr(0),
+            RecordedInput::Copied(place) => place.at,
+            RecordedInput::Fixed(address) => *address,
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Constants of a device: values that depend on parameters alone (folded and packed weights), in
-//! one array for each set of parameters.
+//! one array for each device and set of parameters.
 //!
 //! An op computes the array before the first call that reads it, and again after a parameter was
 //! written. Programs of one graph for other shapes of data share constants that are made in the
@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Limit of the arrays of constants that are kept, one for each set of parameters.
+/// Limit of the arrays of constants that are kept on a device, one for each set of parameters.
 const CONSTANT_SETS: usize = 4;
 
 /// The constants of the programs of one graph.
@@ -31,6 +31,8 @@ pub(super) struct ConstantSets {
 /// Constants of one set of parameters.
 pub(super) struct ConstantSet {
     pub array: NDArray,
+    /// the device of the array; programs without parameters have the same constants on all
+    device: DeviceId,
     /// variables and offsets of the parameters
     of: Vec<(u64, usize)>,
     /// versions of the parameters when the constants were computed; set before any call that reads
@@ -62,19 +64,23 @@ impl ConstantSets {
     /// Keeps a set for later calls, in the place of an older one of the same parameters.
     fn keep(&self, set: Arc<ConstantSet>) -> Arc<ConstantSet> {
         let mut sets = self.sets.lock();
-        sets.retain(|other| other.of != set.of);
+        let replaced = |other: &Arc<ConstantSet>| other.device == set.device && other.of == set.of;
+        let mut old: Vec<Arc<ConstantSet>> = sets.extract_if(.., |other| replaced(other)).collect();
         sets.insert(0, set.clone());
-        let newest = CONSTANT_SETS.min(sets.len());
-        let old = sets.split_off(newest);
+        let mut of_device = 0;
+        old.extend(sets.extract_if(.., |other| {
+            of_device += usize::from(other.device == set.device);
+            other.device == set.device && of_device > CONSTANT_SETS
+        }));
         // Arrays are freed under no lock.
         drop(sets);
         drop(old);
         set
     }
 
-    /// Drops the sets that no call reads.
-    pub fn give_up(&self) {
-        let idle = |set: &Arc<ConstantSet>| Arc::strong_count(set) == 1;
+    /// Drops the sets of a device that no call reads.
+    pub fn give_up(&self, device: DeviceId) {
+        let idle = |set: &Arc<ConstantSet>| set.device == device && Arc::strong_count(set) == 1;
         let gone: Vec<Arc<ConstantSet>> = self.sets.lock().extract_if(.., |set| idle(set)).collect();
         // Arrays are freed under no lock.
         drop(gone);
@@ -104,7 +110,9 @@ impl DeviceProgram {
         }
         let read = || self.lowered.constant_inputs.iter().filter_map(|input| arrays.get(place(*input)).copied());
         let keys = || read().map(NDArray::place_key);
-        let known = |set: &&Arc<ConstantSet>| !set.stale.load(Ordering::Relaxed) && set.of.iter().copied().eq(keys());
+        let known = |set: &&Arc<ConstantSet>| {
+            set.device == device && !set.stale.load(Ordering::Relaxed) && set.of.iter().copied().eq(keys())
+        };
         if let Some(set) = self.constants.sets.lock().iter().find(known) {
             return Ok(Some(set.clone()));
         }
@@ -114,7 +122,8 @@ impl DeviceProgram {
         let array = NDArray::new(engine, context, tensor)?;
         engine.freeze(array.var());
         engine.device(device)?.add_spare(self);
-        let set = Arc::new(ConstantSet { array, of, versions: OnceLock::new(), stale: AtomicBool::new(false) });
+        let (versions, stale) = (OnceLock::new(), AtomicBool::new(false));
+        let set = Arc::new(ConstantSet { array, device, of, versions, stale });
         self.push_constants(engine, device, &set, &read)?;
         Ok(Some(self.constants.keep(set)))
     }

@@ -43,6 +43,8 @@ pub(super) struct Draft {
 /// The steps of a graph, and what depends on what.
 pub(super) struct LoweredSteps {
     pub steps: Vec<DeviceStep>,
+    /// inputs of the graph that the steps read
+    pub step_inputs: Vec<usize>,
     pub arena_bytes: usize,
     pub constant_steps: Vec<DeviceStep>,
     pub constant_bytes: usize,
@@ -113,15 +115,11 @@ impl Target for DeviceTarget {
         places.extend(arena.offsets().map(|(value, offset)| (value, DevicePlace::Arena(offset))));
         drop(uses);
         let (constant_steps, steps) = (placed(constant_steps, &places)?, placed(steps, &places)?);
-        let mut seen = HashSet::new();
-        let of_constants = constant_steps.iter().flat_map(|step| &step.inputs).filter_map(|place| match place {
-            DevicePlace::Input(i) => Some(*i),
-            _ => None,
-        });
-        let constant_inputs = of_constants.filter(|i| seen.insert(*i)).collect();
+        let (constant_inputs, step_inputs) = (inputs_of(&constant_steps), inputs_of(&steps));
         let (arena_bytes, constant_bytes) = (arena.bytes, constants.bytes);
         Ok(LoweredSteps {
             steps,
+            step_inputs,
             arena_bytes,
             constant_steps,
             constant_bytes,
@@ -209,6 +207,16 @@ fn placed(drafts: Vec<Draft>, places: &HashMap<Value, DevicePlace>) -> Result<Ve
         Ok(draft.step)
     });
     finished.collect()
+}
+
+/// The inputs of the graph that steps read, each once.
+fn inputs_of(steps: &[DeviceStep]) -> Vec<usize> {
+    let mut seen = HashSet::new();
+    let read = steps.iter().flat_map(|step| &step.inputs).filter_map(|place| match place {
+        DevicePlace::Input(i) => Some(*i),
+        _ => None,
+    });
+    read.filter(|i| seen.insert(*i)).collect()
 }
 
 /// Adds to the error of a missing kernel how the graph gets along without it.

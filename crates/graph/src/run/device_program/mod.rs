@@ -26,7 +26,7 @@ use crate::passes::COMPILE_CHAINS;
 use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
 use mxrt_ops::{DeviceOperands, RandomKey};
-use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, TensorType, launch_native};
+use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, InputUse, TensorType, launch_native};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,10 @@ use std::sync::atomic::Ordering;
 pub(crate) struct DeviceProgram {
     lowered: LoweredSteps,
     constants: Arc<ConstantSets>,
-    recordings: Recordings,
+    /// recordings of each device, which work in its memory
+    recordings: ForkSafeMutex<Vec<(DeviceId, Arc<Recordings>)>>,
+    /// number of recordings that are kept for each device
+    recordings_kept: usize,
     /// devices for which the kernels were prepared; `None` if no kernel needs this
     prepared: Option<ForkSafeMutex<Vec<DeviceId>>>,
 }
@@ -61,9 +64,9 @@ impl DeviceProgram {
         let target = DeviceTarget::new(options, device);
         let lowered = lower(target, graph, inputs, options, &mut Interrupter::never())?;
         let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
-        let recordings = Recordings::new(options.gpu_recordings);
+        let (recordings, recordings_kept) = (ForkSafeMutex::default(), options.gpu_recordings);
         let prepared = options.passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
-        Ok(DeviceProgram { lowered, constants, recordings, prepared })
+        Ok(DeviceProgram { lowered, constants, recordings, recordings_kept, prepared })
     }
 
     /// Prepares the kernels for a device, unless they are prepared.
@@ -73,6 +76,17 @@ impl DeviceProgram {
         };
         self.lowered.constant_steps.iter().chain(&self.lowered.steps).for_each(|step| step.kernel.prepare(open));
         prepared.lock().push(open.id());
+    }
+
+    /// The recordings of a device.
+    fn recordings(&self, device: DeviceId) -> Arc<Recordings> {
+        let mut all = self.recordings.lock();
+        if let Some((_, known)) = all.iter().find(|(of, _)| *of == device) {
+            return known.clone();
+        }
+        let made = Arc::new(Recordings::new(self.recordings_kept));
+        all.push((device, made.clone()));
+        made
     }
 
     /// Pushes a call with these arrays for the inputs of the graph.
@@ -143,11 +157,9 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
     /// Submits the call, as recorded work if that is possible. `set` are its constants.
     fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, set: Option<&ConstantSet>) -> Result<(), OpError> {
         let program = self.program;
+        let uses = self.input_uses(at);
         let fresh = set.is_none_or(|set| set.is_of(&program.versions(ctx, self.place)));
-        if fresh
-            && self.random.is_empty()
-            && program.replay(ctx, at, self.first_param, |at| self.steps(ctx, at, None))?
-        {
+        if fresh && self.random.is_empty() && program.replay(ctx, at, &uses, |at| self.steps(ctx, at, None))? {
             return Ok(());
         }
         let scratch =
@@ -158,6 +170,18 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
         set.stale.store(true, Ordering::Relaxed);
         let constants = self.constants(ctx, &at)?;
         self.steps(ctx, &at, Some(constants))
+    }
+
+    /// The uses of the inputs by a recording: data differs from call to call, and so does what is in
+    /// memory of the call alone.
+    fn input_uses(&self, at: &DeviceArguments) -> SmallVec<[InputUse; 4]> {
+        let mut uses: SmallVec<[InputUse; 4]> = smallvec::smallvec![InputUse::Unread; at.inputs.len()];
+        let read = self.program.lowered.step_inputs.iter().map(|input| (self.place)(*input));
+        for access in read.chain([self.last]).filter(|access| *access < at.inputs.len()) {
+            let copied = access < self.first_param || at.aside[access];
+            uses[access] = if copied { InputUse::Copied } else { InputUse::Fixed };
+        }
+        uses
     }
 
     /// Submits the steps, which read these constants or those of the call.
@@ -217,8 +241,8 @@ fn run(
 }
 
 impl SpareMemory for DeviceProgram {
-    fn give_up(&self) {
-        self.constants.give_up();
-        self.recordings.give_up();
+    fn give_up(&self, device: DeviceId) {
+        self.constants.give_up(device);
+        self.recordings(device).give_up();
     }
 }

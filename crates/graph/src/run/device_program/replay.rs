@@ -3,12 +3,13 @@
 //!
 //! A recording has its own arena, and its own memory for the data and the results of a call. The
 //! device copies between these and the arrays of the call. Parameters and constants stay where they
-//! are. A program keeps a few recordings, so that concurrent calls need not wait for each other.
+//! are; a parameter without a value, or one that is not aligned, is in memory of the call alone, and
+//! copied too. A program keeps a few recordings, so that concurrent calls need not wait for each other.
 //! The first call of a program submits the kernels one by one, which also loads them.
 
 use super::DeviceProgram;
 use mxrt_engine::{DeviceCtx, FailureKind, ForkSafeMutex, OpError};
-use mxrt_tensor::{DeviceArguments, RecordedCall};
+use mxrt_tensor::{DeviceArguments, InputUse, RecordedCall};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,7 +27,7 @@ const CALLS_FOR_ONE: usize = 16;
 const CALLS_WITHOUT: usize = 8;
 const DOUBLINGS: usize = 10;
 
-/// The recordings of a program.
+/// The recordings of a program on one device.
 #[derive(Default)]
 pub(super) struct Recordings {
     list: ForkSafeMutex<Vec<Arc<RecordedCall>>>,
@@ -66,10 +67,11 @@ impl Recordings {
         drop(gone);
     }
 
-    /// Whether a call with this number of kernels and these arguments uses a recording. The first
-    /// `copied` arguments are its data.
-    fn wants(&self, kernels: usize, at: &DeviceArguments, copied: usize) -> bool {
-        let bytes = at.input_bytes.iter().take(copied).chain(&at.output_bytes);
+    /// Whether a call with this number of kernels, these arguments, and these uses of its inputs uses
+    /// a recording.
+    fn wants(&self, kernels: usize, at: &DeviceArguments, uses: &[InputUse]) -> bool {
+        let inputs = at.input_bytes.iter().zip(uses).filter(|(_, used)| **used == InputUse::Copied);
+        let bytes = inputs.map(|(bytes, _)| bytes).chain(&at.output_bytes);
         let bytes = bytes.fold(0usize, |sum, n| sum.saturating_add(*n));
         self.limit > 0
             && bytes / COPIED_PER_NS < kernels.saturating_mul(SUBMISSION_NS)
@@ -84,6 +86,13 @@ impl Recordings {
         self.made.load(Ordering::Relaxed) < limit && calls >= self.retry.load(Ordering::Relaxed)
     }
 
+    /// Drops a recording, which is freed when no call uses it.
+    fn remove(&self, recording: &Arc<RecordedCall>) {
+        let gone: Vec<_> = self.list.lock().extract_if(.., |one| Arc::ptr_eq(one, recording)).collect();
+        // Memory is freed under no lock.
+        drop(gone);
+    }
+
     /// Makes no recording for some calls, as one has failed for a reason that may pass.
     fn put_off(&self) {
         let before = self.failed.fetch_add(1, Ordering::Relaxed).min(DOUBLINGS);
@@ -92,29 +101,30 @@ impl Recordings {
 }
 
 impl DeviceProgram {
-    /// Submits recorded work for a call. Returns false if nothing was submitted: then the kernels
-    /// must be submitted one by one, as `submit` does for the arguments that it gets.
+    /// Submits recorded work for a call. Returns false if that was not possible: then the kernels must
+    /// be submitted one by one, as `submit` does for the arguments that it gets. `uses` are those of
+    /// the inputs.
     pub(super) fn replay(
         self: &Arc<DeviceProgram>,
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,
-        copied: usize,
+        uses: &[InputUse],
         submit: impl FnOnce(&DeviceArguments) -> Result<(), OpError>,
     ) -> Result<bool, OpError> {
-        let recordings = &self.recordings;
-        if !recordings.wants(self.lowered.steps.len(), at, copied) {
+        let recordings = &*self.recordings(ctx.device());
+        if !recordings.wants(self.lowered.steps.len(), at, uses) {
             return Ok(false);
         }
-        let fits = |one: &&Arc<RecordedCall>| one.fits(at);
+        let fits = |one: &&Arc<RecordedCall>| one.fits(at, uses);
         let known: SmallVec<[Arc<RecordedCall>; 4]> = recordings.list.lock().iter().filter(fits).cloned().collect();
         let free = known.iter().find(|one| one.is_free(ctx));
         let recording = match free {
             Some(free) => free.clone(),
             None if known.len() < recordings.limit && recordings.may_make() => {
-                match RecordedCall::record(ctx, at, copied, self.lowered.arena_bytes, submit) {
-                    Ok(Some(made)) => self.keep(ctx, made)?,
-                    // What cannot be had now may be had later.
-                    Err(error) if error.kind == FailureKind::Memory => return Ok(false),
+                match RecordedCall::record(ctx, at, uses, self.lowered.arena_bytes, submit) {
+                    Ok(Some(made)) => self.keep(ctx, recordings, made)?,
+                    // What cannot be had now may be had later. Each attempt frees the pool, so it is not
+                    // made at every call.
                     Err(error) if error.kind != FailureKind::NotImplemented => {
                         recordings.put_off();
                         return Ok(false);
@@ -130,15 +140,29 @@ impl DeviceProgram {
             None if !known.is_empty() => known[recordings.calls.load(Ordering::Relaxed) % known.len()].clone(),
             None => return Ok(false),
         };
-        recording.submit(ctx, at).map(|()| true)
+        match recording.submit(ctx, at, uses) {
+            Ok(()) => Ok(true),
+            // The driver had no memory to launch it, and would have none at the next call.
+            Err(error) if error.kind == FailureKind::Memory => {
+                recordings.remove(&recording);
+                recordings.put_off();
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    fn keep(self: &Arc<DeviceProgram>, ctx: &DeviceCtx<'_>, made: RecordedCall) -> Result<Arc<RecordedCall>, OpError> {
-        self.recordings.made.fetch_add(1, Ordering::Relaxed);
-        self.recordings.failed.store(0, Ordering::Relaxed);
+    fn keep(
+        self: &Arc<DeviceProgram>,
+        ctx: &DeviceCtx<'_>,
+        recordings: &Recordings,
+        made: RecordedCall,
+    ) -> Result<Arc<RecordedCall>, OpError> {
+        recordings.made.fetch_add(1, Ordering::Relaxed);
+        recordings.failed.store(0, Ordering::Relaxed);
         ctx.engine().device(ctx.device())?.add_spare(self);
         let recording = Arc::new(made);
-        self.recordings.add(&recording);
+        recordings.add(&recording);
         Ok(recording)
     }
 }
