@@ -48,6 +48,17 @@ ORDERS = re.compile(
 # Barriers whose lack is looked for every day: of a search, of products, and a wait for copies. The
 # others are long checks.
 DAILY = {("nms.h", 0), ("product.h", 1), ("tiles.h", 0)}
+# Groups whose kernels with barriers compute the same on any number of blocks, which stride over
+# their work.
+STRIDING = [
+    *("detection", "int8", "linalg", "matching", "multibox_target", "nms", "order", "proposals", "reductions", "rows")
+]
+
+
+def test_blocks_that_have_several_rows_give_what_the_cpu_gives(gpus) -> None:
+    """A block that begins its next row changes nothing that its slower threads still read."""
+    found = last_json(kernels({**gpus, "STANDIN_BLOCKS": "1", "STANDIN_DELAY_US": "0"}, "--orders", "1-2", *STRIDING))
+    assert found["wrong"] == [] and found["calls"] > 1000
 
 
 def barriers() -> list[tuple[str, int]]:
@@ -72,12 +83,14 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
     groups["warpgroup.h"] = ["tiles"]
     group = groups.get(name, [name.removesuffix(".h")])
     env = {**gpus, "STANDIN_KERNELS": str(host_kernels(name, without)), "STANDIN_DELAY_US": "0"}
+    # A block goes on to its next row, where a barrier at the end of a row counts.
+    env["STANDIN_BLOCKS"] = "1" if set(group) <= set(STRIDING) else "0"
     done = kernels(env, "--first", *group)
     assert "a kernel is wrong" in done.stderr or last_json(done)["wrong"]
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 41 and set(barriers()) > DAILY
+    assert len(barriers()) == 42 and set(barriers()) > DAILY
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
