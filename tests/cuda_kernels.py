@@ -23,7 +23,7 @@ import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
 from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
-from cuda_linalg import LINEAR_ALGEBRA
+from cuda_linalg import LINEAR_ALGEBRA, in_np
 from cuda_tiles import tiles
 from cuda_vision import VISION
 
@@ -32,6 +32,26 @@ GPU = mx.gpu(0)
 
 
 # ---- elements ------------------------------------------------------------------------------------
+
+INTEGERS = ("uint8", "int8", "int32", "int64")
+
+
+def conversions() -> Iterator[Call]:
+    ends = [300, -1, 127.5, -128.5, 255.9, 3e9, -3e9, 2147483647, -2147483648, 1e19, -1e19, 1.9, -0.5]
+    for dtype, to in itertools.product(("float32", "float64"), INTEGERS):
+        x = np.array([*ends, np.nan, np.inf, -np.inf], dtype)
+        yield f"to {to}", lambda x, to=to: [x.astype(to), mx.nd.Cast(x + 0, dtype=to)], [x]
+    halves = np.array([300, -1, 65504, -65504, np.nan, np.inf, -0.5], "float16")
+    for to in (*INTEGERS, "bool"):
+        yield f"to {to}", lambda x, to=to: x.astype(to), [halves]
+    # By way of a double, the first would be rounded to another number of single precision.
+    numbers = np.array([9007199791611905, -9007199791611905, 2**62 + 1, -(2**63), 300, 255, -129], "int64")
+    for to in ("float32", "float64", "float16", "uint8", "int8", "int32", "bool"):
+        yield f"to {to}", lambda x, to=to: x.astype(to), [numbers]
+    for to in INTEGERS:
+        filled = lambda x, to=to: [mx.nd.full((3,), v, dtype=to, ctx=x.context) for v in (300, -1, 3e9)]  # noqa: E731
+        yield f"full of {to}", filled, [values(1)]
+
 
 UNARY = {
     "abs sign negative square cbrt exp expm1 sin cos arctan sinh cosh tanh arcsinh degrees radians floor ceil trunc "
@@ -101,7 +121,7 @@ def elementwise() -> Iterator[Call]:
     for a, b in itertools.product(types, types):
         low = 0 if "uint8" in (a, b) else -3
         yield named("cast", values(45, dtype=a, low=low, high=3), dtype=b)
-    yield "cast out of range", lambda x: x.astype("int32"), [np.array([1.9, -1.9, 127.5, -128.5], "float32")]
+    yield from conversions()
 
 
 def chains() -> Iterator[Call]:
@@ -222,7 +242,49 @@ def indexing() -> Iterator[Call]:
 # ---- sums and normalisations ---------------------------------------------------------------------
 
 
+def long_sums() -> Iterator[Call]:
+    """Sums whose numbers all have one sign, so that what is lost at each adds up; and numbers whose
+    squares and products are out of the range of their type.
+    """
+    long = np.full((1, 1 << 20), 0.1, "float32")
+    long[:, ::5] = 0.3
+    for name in ("sum", "mean", "nansum", "norm"):
+        yield named(name, long)
+    yield named("norm", long, ord=1)
+    yield named("moments", long + 3, axes=None)
+    yield in_np("variance", lambda x: [mx.np.var(x), mx.np.std(x, ddof=1), mx.np.mean(x)], long)
+    yield named("mean", values(1 << 20, 2, dtype="float16", low=0, high=1), axis=0)
+    for numbers in ([1e20, 1e20, -3e19], [1e-30, 2e-30, 0], [1e30, 1e-30, 1e30, 1e-30], [1e-30, 1e-30, 1e30, 1e30]):
+        x = np.array([numbers], "float32")
+        for name in ("norm", "prod", "nanprod"):
+            yield named(name, x, axis=1)
+        yield "norms of rows", lambda x: x / mx.nd.norm(x), [x]
+
+
+def of_nothing(name: str, x: Array, **attrs: Any) -> Call:
+    """A function of mx.nd of an array that may have no elements."""
+
+    def call(x: Any) -> Any:
+        with mx.util.np_shape(True):
+            return getattr(mx.nd, name)(x, **attrs)
+
+    return f"{name} of nothing {attrs}", call, [x]
+
+
 def reductions() -> Iterator[Call]:
+    yield from long_sums()
+    for name in ("sum", "prod", "mean", "nansum", "nanprod", "norm"):
+        for dtype, shape in itertools.product(("float32", "int32"), ((0, 3), (3, 0))):
+            yield of_nothing(name, np.zeros(shape, dtype), axis=0)
+    for name, axis in itertools.product(("max", "min"), (0, 1)):
+        yield of_nothing(name, np.zeros((3, 0) if axis == 0 else (0, 3), "float32"), axis=axis)
+    yield of_nothing("moments", np.zeros((0, 3), "float32"), axes=0)
+    for dtype in ("int8", "uint8", "int32", "int64"):
+        low = 0 if dtype == "uint8" else -100
+        # Sums of 8 bits wrap; of 256 elements the number of elements does, too.
+        for count, name in itertools.product((40, 256), ("mean", "norm", "nansum", "nanprod", "prod", "sum")):
+            yield named(name, values(3, count, dtype=dtype, low=low, high=100), axis=1)
+        yield named("norm", values(3, 40, dtype=dtype, low=low, high=100), axis=1, ord=1)
     for name, axis in itertools.product(("sum", "mean", "max", "min", "prod"), (None, 1, (0, 2), -1)):
         yield named(name, values(4, 33, 7, low=0.6, high=1.4), axis=axis)
     for size in (1, 31, 128, 129, 1000):
@@ -268,6 +330,16 @@ def order() -> Iterator[Call]:
 
 
 def rows() -> Iterator[Call]:
+    long = np.full((1, 1, 1 << 20), 0.1, "float32")
+    long[:, :, ::5] = 0.3
+    one = np.ones(1, "float32")
+    yield named("InstanceNorm", long, one, one)
+    yield named("GroupNorm", long, one, one, num_groups=1, output_mean_var=True)
+    yield named("LayerNorm", long, long[0, 0], long[0, 0], output_mean_var=True)
+    for name in ("softmax", "log_softmax"):
+        yield named(name, long)
+    for scale in (1, 1e25, 1e-25):
+        yield named("L2Normalization", values(3, 70) * np.float32(scale), eps=1e-10 if scale == 1 else 0)
     for dtype in ("float32", "float64"):
         for name, axis in itertools.product(("softmax", "log_softmax", "softmin"), (-1, 1)):
             yield named(name, values(3, 150, 4, dtype=dtype, low=-9, high=9), axis=axis)

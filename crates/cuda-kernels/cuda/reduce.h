@@ -1,6 +1,8 @@
-// Sums and their kin: one tree for each shape, so bits do not depend on the load.
+// Sums and their kin: one tree for each shape, so bits do not depend on the load. A thread adds a few
+// numbers in the type of elements, and these sums in double precision, as the CPU does: long rows
+// lose no digits, and there are few operations in double precision, which most GPUs are slow at.
 #pragma once
-#include "types.h"
+#include "elementwise.h"
 
 #define ROW_THREADS 128
 enum Fold { SUM, MEAN, PROD, NANSUM, NANPROD, MAX, MIN, L1, L2, ANY, EVERY };
@@ -47,6 +49,36 @@ template <class T> DEVICE T over_block(int fold, T v, T* shared) {
     return v;
 }
 
+// Numbers that a thread adds in their own type.
+#define PART 32
+template <class T> struct Sum {
+    double total = 0;
+    T part = 0;
+    int count = 0;
+    SPECIAL void add(T v) {
+        part += v;
+        if (++count == PART) total += (double)part, part = 0, count = 0;
+    }
+    SPECIAL double all() const { return total + (double)part; }
+};
+
+// What parts of a fold are joined in.
+template <class T> struct Total { typedef double Type; };
+template <> struct Total<i64> { typedef i64 Type; };
+
+DEVICE void store_total(void* to, int dtype, i64 i, double v) { store_converted(to, dtype, i, v); }
+DEVICE void store_total(void* to, int dtype, i64 i, i64 v) { store<i64>(to, dtype, i, v); }
+// A number as its last bits in a type of integers say.
+DEVICE i64 wrapped(i64 v, int dtype) {
+    return dtype == U8 ? (unsigned char)v : dtype == I8 ? (signed char)v : dtype == I32 ? (int)v : v;
+}
+DEVICE double mean_of(double sum, i64 count, int) { return sum / (double)count; }
+// Integers are divided in their own type, after the sum has wrapped; by zero they are zero.
+DEVICE i64 mean_of(i64 sum, i64 count, int dtype) {
+    sum = wrapped(sum, dtype), count = wrapped(count, dtype);
+    return count == 0 ? 0 : count == -1 ? (i64)(0 - (u64)sum) : sum / count;
+}
+
 struct Reduce {
     void* to;
     const void* from;
@@ -56,19 +88,31 @@ struct Reduce {
     i64 kept_steps[AXES], gone_steps[AXES];
 };
 template <class T> DEVICE void reduce(const Reduce& p) {
-    DYNAMIC_SHARED(T, shared);
+    typedef typename Total<T>::Type Wide;
+    DYNAMIC_SHARED(Wide, shared);
+    // Products and squares of single precision are often out of its range where the result is not.
+    bool wide = p.fold == PROD || p.fold == NANPROD || p.fold == L2;
     ROLLED
     for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
         i64 base = place(p.kept, p.kept_steps, r);
-        T v = fold_start<T>(p.fold);
+        Wide v = fold_start<Wide>(p.fold);
+        T part = fold_start<T>(p.fold);
+        int count = 0;
         ROLLED
-        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
-            v = fold_join(p.fold, v, fold_element(p.fold, load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i))));
-        v = over_block(p.fold, v, shared);
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) {
+            T one = load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i));
+            if (wide) {
+                v = fold_join(p.fold, v, fold_element(p.fold, (Wide)one));
+                continue;
+            }
+            part = fold_join(p.fold, part, fold_element(p.fold, one));
+            if (++count == PART) v = fold_join(p.fold, v, (Wide)part), part = fold_start<T>(p.fold), count = 0;
+        }
+        v = over_block(p.fold, fold_join(p.fold, v, (Wide)part), shared);
         if (threadIdx.x == 0) {
-            if (p.fold == MEAN) v = v / (T)p.count;
-            if (p.fold == L2) v = (T)sqrt((double)v);
-            store<T>(p.to, p.to_dtype, r, v);
+            if (p.fold == MEAN) v = mean_of(v, p.count, p.to_dtype);
+            if (p.fold == L2) v = (Wide)sqrt((double)v);
+            store_total(p.to, p.to_dtype, r, v);
         }
     }
 }
@@ -115,25 +159,25 @@ struct Moments {
     Reduce mean;    // the means go to its result
 };
 template <class T> DEVICE void moments(const Moments& m) {
-    DYNAMIC_SHARED(T, shared);
+    DYNAMIC_SHARED(double, shared);
     const Reduce& p = m.mean;
     ROLLED
     for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
         i64 base = place(p.kept, p.kept_steps, r);
-        T sum = 0, squares = 0;
+        Sum<T> sum, squares;
         ROLLED
         for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
-            sum += load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i));
-        T mean = over_block(SUM, sum, shared) / (T)p.count;
+            sum.add(load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)));
+        T mean = (T)(over_block(SUM, sum.all(), shared) / (double)p.count);
         ROLLED
         for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) {
             T d = load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)) - mean;
-            squares += d * d;
+            squares.add(d * d);
         }
-        squares = over_block(SUM, squares, shared);
+        double distance = over_block(SUM, squares.all(), shared);
         if (threadIdx.x == 0) {
             store<T>(p.to, p.to_dtype, r, mean);
-            store<T>(m.variance, p.to_dtype, r, squares / (T)p.count);
+            store<double>(m.variance, p.to_dtype, r, distance / (double)p.count);
         }
     }
 }
@@ -148,23 +192,23 @@ struct Variances {
     int root, unused;
 };
 template <class T> DEVICE void variances(const Variances& v) {
-    DYNAMIC_SHARED(T, shared);
+    DYNAMIC_SHARED(double, shared);
     const Reduce& p = v.of;
     ROLLED
     for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
         i64 base = place(p.kept, p.kept_steps, r);
-        T sum = 0, squares = 0;
+        Sum<T> sum, squares;
         ROLLED
         for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
-            sum += load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i));
-        T mean = over_block(SUM, sum, shared) / (T)p.count;
+            sum.add(load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)));
+        T mean = (T)(over_block(SUM, sum.all(), shared) / (double)p.count);
         ROLLED
         for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) {
             T d = load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)) - mean;
-            squares += d * d;
+            squares.add(d * d);
         }
-        squares = over_block(SUM, squares, shared) / (T)v.divisor;
-        if (threadIdx.x == 0) store<T>(p.to, p.to_dtype, r, v.root ? (T)sqrt((double)squares) : squares);
+        double variance = over_block(SUM, squares.all(), shared) / v.divisor;
+        if (threadIdx.x == 0) store<double>(p.to, p.to_dtype, r, v.root ? sqrt(variance) : variance);
     }
 }
 KERNEL void __launch_bounds__(ROW_THREADS, 4) variances_f32(Variances p) { variances<float>(p); }

@@ -37,26 +37,31 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 fn bind_reduce(reduction: Reduction, reduced: &[bool], within: DType, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let whole = computes(within)?;
-    // Integers have no mean and no root here.
-    let fold = match reduction {
-        Reduction::Sum => 0,
-        Reduction::Mean if whole != Computes::Whole => 1,
-        Reduction::Prod => 2,
-        Reduction::NanSum if whole != Computes::Whole => 3,
-        Reduction::NanProd if whole != Computes::Whole => 4,
-        Reduction::Max => 5,
-        Reduction::Min => 6,
-        Reduction::L1 => 7,
-        Reduction::L2 if whole != Computes::Whole => 8,
-        _ => return None,
+    let is_float = whole != Computes::Whole;
+    let (fold, computed) = match reduction {
+        Reduction::Sum => (0, whole),
+        Reduction::Mean => (1, whole),
+        Reduction::Prod => (2, whole),
+        // Integers hold no NaN.
+        Reduction::NanSum => (if is_float { 3 } else { 0 }, whole),
+        Reduction::NanProd => (if is_float { 4 } else { 2 }, whole),
+        Reduction::Max => (5, whole),
+        Reduction::Min => (6, whole),
+        Reduction::L1 => (7, whole),
+        // The squares of integers are added in double precision.
+        Reduction::L2 => (8, if is_float { whole } else { Computes::Double }),
+        Reduction::SumSquares => return None,
     };
     // No result is converted from floats to integers, or to bool.
     let ends = output.dtype == within || (output.dtype.is_float() == within.is_float() && output.dtype != DType::Bool);
-    if !reads(input.dtype, within) || !ends || !known(output) || input.shape.size() == 0 {
+    // Nothing is the largest or smallest of no elements: without a kernel, the host's operator says so.
+    let is_extreme = matches!(reduction, Reduction::Max | Reduction::Min);
+    let lacks_one = is_extreme && input.shape.size() == 0 && output.shape.size() > 0;
+    if !reads(input.dtype, within) || !ends || !known(output) || lacks_one {
         return None;
     }
     let argument = over_axes(fold, reduced, signature)?;
-    let name = reduce_name(whole);
+    let name = reduce_name(computed);
     Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
 }
 
@@ -97,14 +102,14 @@ fn reduce_name(computed: Computes) -> &'static CStr {
 }
 
 fn bind_truths(every: bool, reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let input = signature.inputs.first()?;
     let name = reduce_name(computes(input.dtype)?);
     let argument = over_axes(if every { 10 } else { 9 }, reduced, signature)?;
     Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
 }
 
 fn bind_variances(reduced: &[bool], divisor: f64, root: bool, signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let input = signature.inputs.first()?;
     let name = match [input.dtype, signature.outputs.first()?.dtype].map(computes) {
         [Some(Computes::Single), Some(Computes::Single)] => c"variances_f32",
         [Some(_), Some(Computes::Single | Computes::Double)] => c"variances_f64",
@@ -120,7 +125,7 @@ fn bind_variances(reduced: &[bool], divisor: f64, root: bool, signature: &Signat
 }
 
 fn bind_moments(reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let input = signature.inputs.first()?;
     let name = of_floats(input.dtype, [c"moments_f32", c"moments_f64"])?;
     let mean = over_axes(0, reduced, signature)?;
     Some(Bound::kernel(name, each_row(mean.results as usize), move |at| MomentsArgument {
