@@ -5,7 +5,7 @@
 The driver is the stand-in of crates/cuda-standin, where kernels run on the host: those with
 barriers with the threads of a block in as many orders as asked for, up to six. With a real driver
 they run on the GPU. Prints one line of JSON: the number of calls, and those that gave something
-else; with --first it ends at the first.
+else; with --first it ends at the first. Exits with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import itertools
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -539,7 +540,7 @@ def difference(found: list[Array], wanted: list[Array]) -> str | None:
     return None
 
 
-def main() -> None:
+def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--orders", default="0-5")
     options.add_argument("--first", action="store_true")
@@ -568,4 +569,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
+    return 1 if wrong or not calls else 0
