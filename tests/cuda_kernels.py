@@ -312,6 +312,24 @@ def reductions() -> Iterator[Call]:
     for name, axis in itertools.product(("argmax", "argmin"), (0, 1)):
         yield named(name, ties, axis=axis)
         yield named(name, values(4, 33, 7), axis=axis)
+    yield from long_searches()
+
+
+def long_searches() -> Iterator[Call]:
+    """Rows that blocks search, with several numbers that are the extreme, or with NaNs."""
+    for name, dtype in itertools.product(("argmax", "argmin"), ("float32", "float64", "float16", "int64", "int8")):
+        whole = values(3, 1000, dtype=dtype, low=-20, high=20)
+        whole[0], whole[1, ::37], whole[2, 500:] = 3, 21, -21
+        for axis in (0, 1, None):
+            yield named(name, whole, axis=axis)
+    special = values(4, 300)
+    special[0, 7], special[1, 290], special[2, [140, 13, 299]], special[3, 0] = np.nan, np.nan, np.nan, np.nan
+    special[3, [5, 200]] = np.inf
+    for name, axis in itertools.product(("argmax", "argmin"), (0, 1, None)):
+        yield named(name, special, axis=axis)
+        yield named(name, special[:, :20].copy(), axis=axis)
+        yield named(name, values(3, 400, 5), axis=1)
+        yield named(name, np.full((2, 200), -np.inf, "float32"), axis=1)
 
 
 def order() -> Iterator[Call]:

@@ -130,7 +130,7 @@ struct Extreme {
     Divisor inner;
     int dtype, to_dtype, largest, unused;
 };
-// The place of the first largest or smallest element.
+// The place of the first NaN, or else of the first largest or smallest element.
 KERNEL void __launch_bounds__(256, 2) extreme(Extreme p) {
     ROLLED
     for (i64 i = first(); i < p.outer * p.inner; i += stride()) {
@@ -146,13 +146,53 @@ KERNEL void __launch_bounds__(256, 2) extreme(Extreme p) {
             ROLLED
             for (i64 k = 1; k < p.extent; k++) {
                 double v = load<double>(p.from, p.dtype, base + k * p.inner);
-                if (p.largest ? v > b : v < b) best = k, b = v;
+                if (b == b && (v != v || (p.largest ? v > b : v < b))) best = k, b = v;
             }
         }
         store<i64>(p.to, p.to_dtype, i, best);
     }
 }
 ENTRY(extreme)
+
+// A block searches a row: of numbers that are alike, the first one counts, whichever thread has it.
+template <class T> struct Found {
+    T v;
+    i64 at;    // below zero: none yet
+    SPECIAL void join(T other, i64 other_at, bool largest) {
+        if (other_at < 0) return;
+        bool alike = v == other || (v != v && other != other);
+        bool better = v == v && (other != other || (largest ? other > v : other < v));
+        if (at < 0 || better || (alike && other_at < at)) v = other, at = other_at;
+    }
+};
+template <class T> DEVICE void extreme_of_row(const Extreme& p) {
+    DYNAMIC_SHARED(i64, places);
+    T* shared = (T*)(places + ROW_THREADS / 32);
+    ROLLED
+    for (i64 r = blockIdx.x; r < p.outer * p.inner; r += gridDim.x) {
+        i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
+        Found<T> found = {0, -1};
+        ROLLED
+        for (i64 k = threadIdx.x; k < p.extent; k += ROW_THREADS)
+            found.join(load<T>(p.from, p.dtype, base + k * p.inner), k, p.largest);
+        ROLLED
+        for (int lanes = 16; lanes; lanes /= 2) {
+            T other = shuffle_xor(found.v, lanes);
+            found.join(other, shuffle_xor(found.at, lanes), p.largest);
+        }
+        if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = found.v, places[threadIdx.x / 32] = found.at;
+        __syncthreads();
+        ROLLED
+        for (int warp = 0; warp < ROW_THREADS / 32 && threadIdx.x == 0; warp++)
+            found.join(shared[warp], places[warp], p.largest);
+        if (threadIdx.x == 0) store<i64>(p.to, p.to_dtype, r, found.at);
+        __syncthreads();
+    }
+}
+KERNEL void __launch_bounds__(ROW_THREADS, 4) extreme_of_row_f64(Extreme p) { extreme_of_row<double>(p); }
+ENTRY_WITH_BARRIERS(extreme_of_row_f64)
+KERNEL void __launch_bounds__(ROW_THREADS, 4) extreme_of_row_i64(Extreme p) { extreme_of_row<i64>(p); }
+ENTRY_WITH_BARRIERS(extreme_of_row_i64)
 
 struct Moments {
     void* variance;

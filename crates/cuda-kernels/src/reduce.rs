@@ -9,6 +9,9 @@ use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
 
+/// Fewer rows than this are searched by blocks, whatever lies between their elements.
+const FEW_ROWS: usize = 4096;
+
 impl ReduceArgument {
     /// Sets the addresses of input 0 and output 0.
     fn with_addresses(&self, at: &DeviceOperands<'_>) -> ReduceArgument {
@@ -166,7 +169,17 @@ fn bind_extreme(largest: bool, [outer, extent, inner]: [usize; 3], signature: &S
         return None;
     }
     let (dtype, to_dtype) = (code(input.dtype), code(output.dtype));
-    Some(Bound::kernel(c"extreme", each(outer * inner), move |at| ExtremeArgument {
+    let rows = outer * inner;
+    // A thread for each row is faster only where neighbouring threads read neighbouring elements.
+    let long = extent >= ROW_THREADS as usize && (inner == 1 || rows < FEW_ROWS);
+    let (name, grid) = match input.dtype {
+        _ if !long => (c"extreme", each(rows)),
+        DType::I64 => (c"extreme_of_row_i64", each_row(rows)),
+        _ => (c"extreme_of_row_f64", each_row(rows)),
+    };
+    // A number and its place for every warp.
+    let grid = grid.map(|grid| Grid { shared_bytes: 2 * grid.shared_bytes, ..grid });
+    Some(Bound::kernel(name, grid, move |at| ExtremeArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,
         outer: outer as i64,
