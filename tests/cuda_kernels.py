@@ -456,7 +456,7 @@ def products() -> Iterator[Call]:
     for dtype in ("float32", "float64", "float16"):
         yield named("Convolution", *[x.astype(dtype) for x in inputs], **attrs)
     attrs = {"kernel": (3, 2), "num_filter": 4, "stride": (2, 3), "pad": (1, 0), "dilate": (1, 2), "num_group": 2}
-    for dtype in ("float32", "float64"):
+    for dtype in ("float32", "float64", "float16"):
         spread = [x.astype(dtype) for x in (values(2, 6, 7, 5), values(6, 2, 3, 2), values(4))]
         yield named("Deconvolution", *spread, no_bias=False, **attrs)
     attrs = {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1), "num_filter": 70}
@@ -478,10 +478,12 @@ def products() -> Iterator[Call]:
         net = mx.gluon.SymbolBlock(layers, named_inputs)
         # BatchNorm's parameters are of single precision in any case.
         yield "network", net, [x if 2 <= n < 6 else x.astype(dtype) for n, x in enumerate(given)]
-    for a, b in itertools.product((False, True), (False, True)):
-        left, right = values(*((3, 4, 6) if a else (3, 6, 4))), values(*((3, 5, 4) if b else (3, 4, 5)))
+    for a, b, dtype in itertools.product((False, True), (False, True), ("float32", "float16")):
+        left = values(*((3, 4, 6) if a else (3, 6, 4)), dtype=dtype)
+        right = values(*((3, 5, 4) if b else (3, 4, 5)), dtype=dtype)
         yield named("linalg.gemm2", left, right, transpose_a=a, transpose_b=b, alpha=0.5)
-        yield named("linalg.gemm", left, right, values(3, 6, 5), transpose_a=a, transpose_b=b, alpha=-2)
+        yield named("linalg.gemm", left, right, values(3, 6, 5, dtype=dtype), transpose_a=a, transpose_b=b, alpha=-2)
+    yield from products_of_several_grids()
     yield from products_of_bfloat16()
     for dtype in ("float32", "float16"):
         heads, scores = values(7, 2, 4 * 3 * 8, dtype=dtype), values(8, 7, 7, dtype=dtype, low=0, high=1)
@@ -492,6 +494,16 @@ def products() -> Iterator[Call]:
     for graph in (mx.sym.relu(sums + r), mx.sym.clip(sums, 0, 6) * r, mx.sym.LeakyReLU(sums, slope=0.1) + r):
         net = mx.gluon.SymbolBlock(graph, [x, w, b, r])
         yield "fused layer", net, [values(2, 3, 8, 8), values(4, 3, 3, 3), values(4), values(2, 4, 8, 8)]
+
+
+def products_of_several_grids() -> Iterator[Call]:
+    """More products than the third axis of a grid has blocks. (The second one has enough for four
+    million rows.)
+    """
+    a, b = values(65540, 1, 3), values(65540, 3, 1)
+    yield named("batch_dot", a, b)
+    yield named("linalg.gemm", a, b, values(65540, 1, 1), alpha=2)
+    yield in_np("matmul of two batches", mx.np.matmul, values(1, 32800, 1, 3), values(2, 1, 3, 1))
 
 
 def products_of_bfloat16() -> Iterator[Call]:
@@ -584,8 +596,8 @@ def main() -> int:
                     wrong.append(f"{group}: {name} {[(i.shape, i.dtype.name) for i in inputs]} order {order}: {said}")
                     break
     print(json.dumps({"calls": calls, "wrong": wrong}))
+    return 1 if wrong or not calls else 0
 
 
 if __name__ == "__main__":
     sys.exit(main())
-    return 1 if wrong or not calls else 0
