@@ -133,6 +133,39 @@ def test_an_index_out_of_range_fails_its_operator_alone(kind: str, gpus) -> None
     assert (done.stdout.strip(), done.returncode, done.stderr) == (str([("MXNetIndexError", True)] * 2), 0, "")
 
 
+def test_what_cannot_be_chosen_fails_as_on_the_cpu(gpus) -> None:
+    """Indices at the ends of 64 bits, and the one whose report would be zero; and no elements."""
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        at = lambda index: np.array([0, index], "int64")
+        calls = [
+            lambda ctx, x, n=n: mx.nd.take(x, mx.nd.array(at(n), ctx=ctx, dtype="int64"), mode="raise")
+            for n in (-(2**62), -(2**62) + 1, -(2**63), 2**63 - 1, 2**62, -1)
+        ]
+        with mx.util.np_shape(True):
+            for f in ("max", "min"):
+                calls.append(lambda ctx, x, f=f: getattr(mx.nd, f)(mx.nd.zeros((0, 3), ctx=ctx), axis=0))
+            for call in calls:
+                said = []
+                for ctx in (mx.cpu(), mx.gpu(0)):
+                    try:
+                        call(ctx, mx.nd.array([[1, 2], [3, 4]], ctx=ctx)).asnumpy()
+                    except mx.base.MXNetError as error:
+                        said.append((type(error), error.message.split("\\n")[0]))
+                assert len(said) == 2 and said[0] == said[1], said
+                print(said[0][1].split(": ", 1)[1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout.splitlines()[0]
+        == f"index {-(2**62)} is out of range for axis 0 with size 2: expected 0 <= index < 2"
+    )
+    assert "no elements along the reduced axes" in done.stdout.splitlines()[-1]
+
+
 def test_several_indices_out_of_range_fail_as_on_the_cpu(gpus) -> None:
     done = run_python(
         """
