@@ -59,7 +59,7 @@ def check(name: str) -> dict[str, Any]:
 
 
 def wrong(found: dict[str, Any]) -> list[str]:
-    """What is wrong with a network; NaN is too large."""
+    """Limits that a network exceeds; NaN is too large."""
     limits = {"gpu": SINGLE, "gpu from cpu": 2 * SINGLE, "gpu float16": HALF * found["rounded"], "other bits": 0}
     return [f"{key}: {found[key]} > {most}" for key, most in limits.items() if not found[key] <= most]
 

@@ -20,7 +20,7 @@ def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
 
 
 def judgement(done) -> dict:
-    """What cuda_kernels.py says about its calls: its exit code is that of what it says."""
+    """The JSON of cuda_kernels.py about its calls, with which its exit code must agree."""
     assert done.stdout.strip(), f"exit code {done.returncode}\n{done.stderr[-4000:]}"
     found = json.loads(done.stdout.strip().splitlines()[-1])
     assert done.returncode == (1 if found["wrong"] else 0), done.stderr[-4000:]
