@@ -13,8 +13,8 @@ struct Take {
     int size, index_dtype, mode;
     int pick;    // an index for each [outer][inner]
 };
-// Reports an index so that no report is zero: the one whose sum is gets that of index 0, which an axis
-// with elements has.
+// Reports an index so that no report is zero: the one whose sum is zero gets that of index 0,
+// which an axis with elements has.
 DEVICE void report_index(u64* status, i64 index) {
     u64 said = (u64)index + 0x4000000000000000ull;
     report(status, said ? said : 0x4000000000000000ull);

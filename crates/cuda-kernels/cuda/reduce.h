@@ -1,6 +1,7 @@
-// Sums and their kin: one tree for each shape, so bits do not depend on the load. A thread adds a few
-// numbers in the type of elements, and these sums in double precision, as the CPU does: long rows
-// lose no digits, and there are few operations in double precision, which most GPUs are slow at.
+// Sums and their kin: one tree for each shape, so bits do not depend on the load. A thread adds a
+// few numbers in the type of elements, and these sums in double precision, as the CPU does: long
+// rows lose no digits, and there are few operations in double precision, which most GPUs are slow
+// at.
 #pragma once
 #include "elementwise.h"
 

@@ -141,8 +141,8 @@ fn status(ctx: &DeviceCtx<'_>, axis: usize, size: usize) -> Result<DevicePtr, Op
 
 /// The error of an index that a kernel reports.
 pub(crate) fn out_of_range(said: u64, axis: usize, size: usize) -> OpError {
-    // The report of -REPORTED would be zero, so `report_index` of the text gives that of 0, which is
-    // out of range where there are no elements at all.
+    // The report of -REPORTED would be zero, so `report_index` of the text gives that of 0, which
+    // is out of range only where there are no elements.
     let index = match said.wrapping_sub(REPORTED) as i64 {
         0 if size > 0 => (REPORTED as i64).wrapping_neg(),
         index => index,

@@ -57,7 +57,7 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], within: DType, signature:
     };
     // No result is converted from floats to integers, or to bool.
     let ends = output.dtype == within || (output.dtype.is_float() == within.is_float() && output.dtype != DType::Bool);
-    // Nothing is the largest or smallest of no elements: without a kernel, the host's operator says so.
+    // No elements have no largest or smallest one: without a kernel, the host's operator says so.
     let is_extreme = matches!(reduction, Reduction::Max | Reduction::Min);
     let lacks_one = is_extreme && input.shape.size() == 0 && output.shape.size() > 0;
     if !reads(input.dtype, within) || !ends || !known(output) || lacks_one {

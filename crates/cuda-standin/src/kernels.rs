@@ -146,8 +146,9 @@ impl HostKernel {
         Arguments(self.sizes.iter().enumerate().map(copy).collect())
     }
 
-    /// Runs all threads of a grid, unless the process ends; of at most `STANDIN_BLOCKS` blocks along
-    /// the first axis, so that blocks of kernels which stride over their work have several rows each.
+    /// Runs all threads of a grid, unless the process ends. `STANDIN_BLOCKS` bounds its blocks
+    /// along the first axis, so that those of kernels which stride over their work have several
+    /// rows each.
     pub fn run(&self, mut grid: [c_uint; 3], block: [c_uint; 3], shared: usize, arguments: Arguments) {
         let stopped = STOPPED.read().unwrap_or_else(PoisonError::into_inner);
         if *stopped {
