@@ -497,13 +497,14 @@ def products() -> Iterator[Call]:
 
 
 def products_of_several_grids() -> Iterator[Call]:
-    """More products than the third axis of a grid has blocks. (The second one has enough for four
-    million rows.)
+    """More products than the third axis of a grid has blocks, and more rows than the second one has
+    for tiles of 64.
     """
     a, b = values(65540, 1, 3), values(65540, 3, 1)
     yield named("batch_dot", a, b)
     yield named("linalg.gemm", a, b, values(65540, 1, 1), alpha=2)
     yield in_np("matmul of two batches", mx.np.matmul, values(1, 32800, 1, 3), values(2, 1, 3, 1))
+    yield named("FullyConnected", values(65535 * 64 + 3, 1), values(2, 1), values(2), num_hidden=2)
 
 
 def products_of_bfloat16() -> Iterator[Call]:
