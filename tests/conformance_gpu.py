@@ -3,7 +3,8 @@
     conformance_gpu.py REPORT [--jobs N]
 
 Prints one line of JSON: the cases that passed, by family, and those whose answers differ. Cases of
-operators without a kernel on GPUs say so, and are neither.
+operators without a kernel on GPUs say so, and are neither. Exits with 1 if an answer differs, or
+fewer cases of a family passed than should.
 """
 
 from __future__ import annotations
@@ -64,13 +65,25 @@ def judged(report: Path) -> tuple[Counter[str], list[str]]:
     return Counter(r["family"] for r in results if r["passed"]), wrong
 
 
+def missing(passed: Counter[str]) -> dict[str, str]:
+    """Families of which fewer cases passed than have kernels."""
+    return {family: f"{passed[family]} of {least}" for family, least in FAMILIES.items() if passed[family] < least}
+
+
 def main() -> int:
     report = Path(sys.argv[1])
-    subprocess.run(command(report, *sys.argv[2:]), env={**os.environ, **environment()}, stdout=subprocess.DEVNULL)
+    report.unlink(missing_ok=True)
+    every = {**os.environ, **environment()}
+    code = subprocess.run(command(report, *sys.argv[2:]), env=every, stdout=subprocess.DEVNULL).returncode
+    # 1: cases failed, among them those of operators without a kernel.
+    if code not in (0, 1) or not report.exists():
+        print(f"the run of the cases ended with {code}, and {'a' if report.exists() else 'no'} report")
+        return 1
     passed, wrong = judged(report)
+    few = missing(passed)
     print("\n".join(wrong))
-    print(json.dumps({"passed": sum(passed.values()), "wrong": len(wrong), "families": passed}))
-    return 1 if wrong else 0
+    print(json.dumps({"passed": passed.total(), "wrong": len(wrong), "families": passed, "too few": few}))
+    return 1 if wrong or few else 0
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def resample() -> Iterator[Call]:
 
 
 def sampler() -> Iterator[Call]:
-    for dtype in ("float32", "float64"):
+    for dtype in ("float32", "float64", "float16"):
         image, maps = values(2, 3, 7, 5, dtype=dtype), values(2, 6, dtype=dtype, low=-0.9, high=0.9)
         attrs = {"transform_type": "affine", "target_shape": (4, 6)}
         yield named("BilinearSampler", image, values(2, 2, 4, 3, dtype=dtype, low=-1.3, high=1.3))

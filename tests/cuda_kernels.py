@@ -5,7 +5,7 @@
 The driver is the stand-in of crates/cuda-standin, where kernels run on the host: those with
 barriers with the threads of a block in as many orders as asked for, up to six. With a real driver
 they run on the GPU. Prints one line of JSON: the number of calls, and those that gave something
-else; with --first it ends at the first.
+else; with --first it ends at the first. Exits with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import itertools
 import json
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,7 +24,7 @@ import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
 from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
-from cuda_linalg import LINEAR_ALGEBRA
+from cuda_linalg import LINEAR_ALGEBRA, in_np
 from cuda_tiles import tiles
 from cuda_vision import VISION
 
@@ -32,6 +33,26 @@ GPU = mx.gpu(0)
 
 
 # ---- elements ------------------------------------------------------------------------------------
+
+INTEGERS = ("uint8", "int8", "int32", "int64")
+
+
+def conversions() -> Iterator[Call]:
+    ends = [300, -1, 127.5, -128.5, 255.9, 3e9, -3e9, 2147483647, -2147483648, 1e19, -1e19, 1.9, -0.5]
+    for dtype, to in itertools.product(("float32", "float64"), INTEGERS):
+        x = np.array([*ends, np.nan, np.inf, -np.inf], dtype)
+        yield f"to {to}", lambda x, to=to: [x.astype(to), mx.nd.Cast(x + 0, dtype=to)], [x]
+    halves = np.array([300, -1, 65504, -65504, np.nan, np.inf, -0.5], "float16")
+    for to in (*INTEGERS, "bool"):
+        yield f"to {to}", lambda x, to=to: x.astype(to), [halves]
+    # By way of a double, the first would be rounded to another number of single precision.
+    numbers = np.array([9007199791611905, -9007199791611905, 2**62 + 1, -(2**63), 300, 255, -129], "int64")
+    for to in ("float32", "float64", "float16", "uint8", "int8", "int32", "bool"):
+        yield f"to {to}", lambda x, to=to: x.astype(to), [numbers]
+    for to in INTEGERS:
+        filled = lambda x, to=to: [mx.nd.full((3,), v, dtype=to, ctx=x.context) for v in (300, -1, 3e9)]  # noqa: E731
+        yield f"full of {to}", filled, [values(1)]
+
 
 UNARY = {
     "abs sign negative square cbrt exp expm1 sin cos arctan sinh cosh tanh arcsinh degrees radians floor ceil trunc "
@@ -101,7 +122,7 @@ def elementwise() -> Iterator[Call]:
     for a, b in itertools.product(types, types):
         low = 0 if "uint8" in (a, b) else -3
         yield named("cast", values(45, dtype=a, low=low, high=3), dtype=b)
-    yield "cast out of range", lambda x: x.astype("int32"), [np.array([1.9, -1.9, 127.5, -128.5], "float32")]
+    yield from conversions()
 
 
 def chains() -> Iterator[Call]:
@@ -222,7 +243,49 @@ def indexing() -> Iterator[Call]:
 # ---- sums and normalisations ---------------------------------------------------------------------
 
 
+def long_sums() -> Iterator[Call]:
+    """Sums whose numbers all have one sign, so that what is lost at each adds up; and numbers whose
+    squares and products are out of the range of their type.
+    """
+    long = np.full((1, 1 << 20), 0.1, "float32")
+    long[:, ::5] = 0.3
+    for name in ("sum", "mean", "nansum", "norm"):
+        yield named(name, long)
+    yield named("norm", long, ord=1)
+    yield named("moments", long + 3, axes=None)
+    yield in_np("variance", lambda x: [mx.np.var(x), mx.np.std(x, ddof=1), mx.np.mean(x)], long)
+    yield named("mean", values(1 << 20, 2, dtype="float16", low=0, high=1), axis=0)
+    for numbers in ([1e20, 1e20, -3e19], [1e-30, 2e-30, 0], [1e30, 1e-30, 1e30, 1e-30], [1e-30, 1e-30, 1e30, 1e30]):
+        x = np.array([numbers], "float32")
+        for name in ("norm", "prod", "nanprod"):
+            yield named(name, x, axis=1)
+        yield "norms of rows", lambda x: x / mx.nd.norm(x), [x]
+
+
+def of_nothing(name: str, x: Array, **attrs: Any) -> Call:
+    """A function of mx.nd of an array that may have no elements."""
+
+    def call(x: Any) -> Any:
+        with mx.util.np_shape(True):
+            return getattr(mx.nd, name)(x, **attrs)
+
+    return f"{name} of nothing {attrs}", call, [x]
+
+
 def reductions() -> Iterator[Call]:
+    yield from long_sums()
+    for name in ("sum", "prod", "mean", "nansum", "nanprod", "norm"):
+        for dtype, shape in itertools.product(("float32", "int32"), ((0, 3), (3, 0))):
+            yield of_nothing(name, np.zeros(shape, dtype), axis=0)
+    for name, axis in itertools.product(("max", "min"), (0, 1)):
+        yield of_nothing(name, np.zeros((3, 0) if axis == 0 else (0, 3), "float32"), axis=axis)
+    yield of_nothing("moments", np.zeros((0, 3), "float32"), axes=0)
+    for dtype in ("int8", "uint8", "int32", "int64"):
+        low = 0 if dtype == "uint8" else -100
+        # Sums of 8 bits wrap; of 256 elements the number of elements does, too.
+        for count, name in itertools.product((40, 256), ("mean", "norm", "nansum", "nanprod", "prod", "sum")):
+            yield named(name, values(3, count, dtype=dtype, low=low, high=100), axis=1)
+        yield named("norm", values(3, 40, dtype=dtype, low=low, high=100), axis=1, ord=1)
     for name, axis in itertools.product(("sum", "mean", "max", "min", "prod"), (None, 1, (0, 2), -1)):
         yield named(name, values(4, 33, 7, low=0.6, high=1.4), axis=axis)
     for size in (1, 31, 128, 129, 1000):
@@ -249,6 +312,24 @@ def reductions() -> Iterator[Call]:
     for name, axis in itertools.product(("argmax", "argmin"), (0, 1)):
         yield named(name, ties, axis=axis)
         yield named(name, values(4, 33, 7), axis=axis)
+    yield from long_searches()
+
+
+def long_searches() -> Iterator[Call]:
+    """Rows that blocks search, with several numbers that are the extreme, or with NaNs."""
+    for name, dtype in itertools.product(("argmax", "argmin"), ("float32", "float64", "float16", "int64", "int8")):
+        whole = values(3, 1000, dtype=dtype, low=-20, high=20)
+        whole[0], whole[1, ::37], whole[2, 500:] = 3, 21, -21
+        for axis in (0, 1, None):
+            yield named(name, whole, axis=axis)
+    special = values(4, 300)
+    special[0, 7], special[1, 290], special[2, [140, 13, 299]], special[3, 0] = np.nan, np.nan, np.nan, np.nan
+    special[3, [5, 200]] = np.inf
+    for name, axis in itertools.product(("argmax", "argmin"), (0, 1, None)):
+        yield named(name, special, axis=axis)
+        yield named(name, special[:, :20].copy(), axis=axis)
+        yield named(name, values(3, 400, 5), axis=1)
+        yield named(name, np.full((2, 200), -np.inf, "float32"), axis=1)
 
 
 def order() -> Iterator[Call]:
@@ -268,6 +349,16 @@ def order() -> Iterator[Call]:
 
 
 def rows() -> Iterator[Call]:
+    long = np.full((1, 1, 1 << 20), 0.1, "float32")
+    long[:, :, ::5] = 0.3
+    one = np.ones(1, "float32")
+    yield named("InstanceNorm", long, one, one)
+    yield named("GroupNorm", long, one, one, num_groups=1, output_mean_var=True)
+    yield named("LayerNorm", long, long[0, 0], long[0, 0], output_mean_var=True)
+    for name in ("softmax", "log_softmax"):
+        yield named(name, long)
+    for scale in (1, 1e25, 1e-25):
+        yield named("L2Normalization", values(3, 70) * np.float32(scale), eps=1e-10 if scale == 1 else 0)
     for dtype in ("float32", "float64"):
         for name, axis in itertools.product(("softmax", "log_softmax", "softmin"), (-1, 1)):
             yield named(name, values(3, 150, 4, dtype=dtype, low=-9, high=9), axis=axis)
@@ -365,7 +456,7 @@ def products() -> Iterator[Call]:
     for dtype in ("float32", "float64", "float16"):
         yield named("Convolution", *[x.astype(dtype) for x in inputs], **attrs)
     attrs = {"kernel": (3, 2), "num_filter": 4, "stride": (2, 3), "pad": (1, 0), "dilate": (1, 2), "num_group": 2}
-    for dtype in ("float32", "float64"):
+    for dtype in ("float32", "float64", "float16"):
         spread = [x.astype(dtype) for x in (values(2, 6, 7, 5), values(6, 2, 3, 2), values(4))]
         yield named("Deconvolution", *spread, no_bias=False, **attrs)
     attrs = {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1), "num_filter": 70}
@@ -387,10 +478,12 @@ def products() -> Iterator[Call]:
         net = mx.gluon.SymbolBlock(layers, named_inputs)
         # BatchNorm's parameters are of single precision in any case.
         yield "network", net, [x if 2 <= n < 6 else x.astype(dtype) for n, x in enumerate(given)]
-    for a, b in itertools.product((False, True), (False, True)):
-        left, right = values(*((3, 4, 6) if a else (3, 6, 4))), values(*((3, 5, 4) if b else (3, 4, 5)))
+    for a, b, dtype in itertools.product((False, True), (False, True), ("float32", "float16")):
+        left = values(*((3, 4, 6) if a else (3, 6, 4)), dtype=dtype)
+        right = values(*((3, 5, 4) if b else (3, 4, 5)), dtype=dtype)
         yield named("linalg.gemm2", left, right, transpose_a=a, transpose_b=b, alpha=0.5)
-        yield named("linalg.gemm", left, right, values(3, 6, 5), transpose_a=a, transpose_b=b, alpha=-2)
+        yield named("linalg.gemm", left, right, values(3, 6, 5, dtype=dtype), transpose_a=a, transpose_b=b, alpha=-2)
+    yield from products_of_several_grids()
     yield from products_of_bfloat16()
     for dtype in ("float32", "float16"):
         heads, scores = values(7, 2, 4 * 3 * 8, dtype=dtype), values(8, 7, 7, dtype=dtype, low=0, high=1)
@@ -401,6 +494,17 @@ def products() -> Iterator[Call]:
     for graph in (mx.sym.relu(sums + r), mx.sym.clip(sums, 0, 6) * r, mx.sym.LeakyReLU(sums, slope=0.1) + r):
         net = mx.gluon.SymbolBlock(graph, [x, w, b, r])
         yield "fused layer", net, [values(2, 3, 8, 8), values(4, 3, 3, 3), values(4), values(2, 4, 8, 8)]
+
+
+def products_of_several_grids() -> Iterator[Call]:
+    """More products than the third axis of a grid has blocks, and more rows than the second one has
+    for tiles of 64.
+    """
+    a, b = values(65540, 1, 3), values(65540, 3, 1)
+    yield named("batch_dot", a, b)
+    yield named("linalg.gemm", a, b, values(65540, 1, 1), alpha=2)
+    yield in_np("matmul of two batches", mx.np.matmul, values(1, 32800, 1, 3), values(2, 1, 3, 1))
+    yield named("FullyConnected", values(65535 * 64 + 3, 1), values(2, 1), values(2), num_hidden=2)
 
 
 def products_of_bfloat16() -> Iterator[Call]:
@@ -467,7 +571,7 @@ def difference(found: list[Array], wanted: list[Array]) -> str | None:
     return None
 
 
-def main() -> None:
+def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--orders", default="0-5")
     options.add_argument("--first", action="store_true")
@@ -493,7 +597,8 @@ def main() -> None:
                     wrong.append(f"{group}: {name} {[(i.shape, i.dtype.name) for i in inputs]} order {order}: {said}")
                     break
     print(json.dumps({"calls": calls, "wrong": wrong}))
+    return 1 if wrong or not calls else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,13 +1,14 @@
 """A child of test_device_models.py and of `make soak-devices`: models on devices give the CPU's
 bits, or its numbers where kernels are a GPU's own.
 
-    device_models.py [--seeds N] [--threads N] [--zoo-dir DIR] NAME ...
+    device_models.py [--seeds N] [--threads N] [--zoo-dir DIR] [--complete] NAME ...
 
 Every model runs on sim(0) and sim(1) at once (on gpu(0) and gpu(1) with MXRT_TEST_DEVICES=gpu),
 called from several threads, under as many seeds as asked for; each seed is another order of the
 devices' work, and the checker of the simulated devices says whether all of it was ordered. Then
 every operator of the graph runs by itself (Executor over all internal outputs). Prints one
-line of JSON.
+line of JSON. With --complete it exits with 1 if an operator of a model has no kernel on the
+devices, or if some of their work was not ordered.
 """
 
 from __future__ import annotations
@@ -139,11 +140,12 @@ def run(name: str, seeds: range, threads: int, zoo_dir: str | None) -> dict[str,
     return {"model": name, "calls": calls, "nodes": nodes, "pairs": pairs, "violations": violations[:20]}
 
 
-def main() -> None:
+def main() -> int:
     options = argparse.ArgumentParser()
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--threads", type=int, default=8)
     options.add_argument("--zoo-dir")
+    options.add_argument("--complete", action="store_true")
     options.add_argument("names", nargs="+")
     given = options.parse_args()
     found = []
@@ -154,7 +156,8 @@ def main() -> None:
             found.append({"model": name, "not_there": str(error).splitlines()[0]})
         print(f"{mx.runtime.info()['engine']}: {found[-1]}", file=sys.stderr, flush=True)
     print(json.dumps({"engine": mx.runtime.info()["engine"], "models": found}))
+    return 1 if given.complete and any(model.get("violations", model) for model in found) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,6 +6,7 @@ For each network one line of JSON: the largest difference, relative to the large
 CPU and of the GPU in float32 and float16, and of the GPU from the CPU in float32; how many of 16
 threads x 12 calls had other bits than a call alone. "rounded" is the CPU in float32 with
 parameters and images that were rounded to float16: what float16 costs before anything is computed.
+Exits with 1 if an answer is farther from MXNet's than rounding explains, or bits differ.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import models
 import mxrt as mx
 
 GPU = mx.gpu(0)
+# How far float32 may be from MXNet, about four times the largest seen, and float16 relative to the
+# cost of rounding its numbers.
+SINGLE, HALF = 5e-5, 3.0
 
 
 def apart(a: Any, b: Any) -> float:
@@ -54,6 +58,21 @@ def check(name: str) -> dict[str, Any]:
     return found
 
 
+def wrong(found: dict[str, Any]) -> list[str]:
+    """Limits that a network exceeds; NaN is too large."""
+    limits = {"gpu": SINGLE, "gpu from cpu": 2 * SINGLE, "gpu float16": HALF * found["rounded"], "other bits": 0}
+    return [f"{key}: {found[key]} > {most}" for key, most in limits.items() if not found[key] <= most]
+
+
+def main() -> int:
+    code = 0
+    for name in sys.argv[1:]:
+        found = check(name)
+        found["wrong"] = wrong(found)
+        code |= bool(found["wrong"])
+        print(json.dumps(found), flush=True)
+    return code
+
+
 if __name__ == "__main__":
-    for one in sys.argv[1:]:
-        print(json.dumps(check(one)), flush=True)
+    sys.exit(main())

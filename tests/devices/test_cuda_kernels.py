@@ -4,18 +4,27 @@ for the CUDA driver.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from conformance_gpu import FAMILIES, command, environment, judged
+from conformance_gpu import FAMILIES, command, environment, judged, missing
 from support import ASYNC, HOST, KERNELS, ROOT, compiler, host_kernels, last_json, run, run_python
 
 
 def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
     return run([sys.executable, str(ROOT / "tests" / "cuda_kernels.py"), *arguments], timeout, env)
+
+
+def judgement(done) -> dict:
+    """The JSON of cuda_kernels.py about its calls, with which its exit code must agree."""
+    assert done.stdout.strip(), f"exit code {done.returncode}\n{done.stderr[-4000:]}"
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert done.returncode == (1 if found["wrong"] else 0), done.stderr[-4000:]
+    return found
 
 
 @pytest.mark.timeout(620)
@@ -26,11 +35,11 @@ def test_every_kernel_gives_what_the_cpu_gives(orders: str, gpus, tmp_path: Path
     """
     names = tmp_path / "launched"
     env = {**gpus, "STANDIN_LAUNCHED": str(names), "STANDIN_DELAY_US": "0"}
-    found = last_json(kernels(env, "--orders", orders, timeout=600))
+    found = judgement(kernels(env, "--orders", orders, timeout=600))
     assert found["wrong"] == []
     assert found["calls"] > 1000
     # GPUs without warpgroup instructions have other kernels for large products.
-    older = last_json(kernels({**env, "STANDIN_CAPABILITY": "80"}, "--orders", "1-1", "tiles"))
+    older = judgement(kernels({**env, "STANDIN_CAPABILITY": "80"}, "--orders", "1-1", "tiles"))
     assert older["wrong"] == []
     assert older["calls"] > 30
     text = "".join(path.read_text() for path in KERNELS.glob("*.h"))
@@ -48,6 +57,19 @@ ORDERS = re.compile(
 # Barriers whose lack is looked for every day: of a search, of products, and a wait for copies. The
 # others are long checks.
 DAILY = {("nms.h", 0), ("product.h", 1), ("tiles.h", 0)}
+# Groups whose kernels with barriers compute the same on any number of blocks, which stride over
+# their work.
+STRIDING = [
+    *("detection", "int8", "linalg", "matching", "multibox_target", "nms", "order", "proposals", "reductions", "rows")
+]
+
+
+@pytest.mark.timeout(620)
+def test_blocks_that_have_several_rows_give_what_the_cpu_gives(gpus) -> None:
+    """A block that begins its next row changes nothing that its slower threads still read."""
+    env = {**gpus, "STANDIN_BLOCKS": "1", "STANDIN_DELAY_US": "0"}
+    found = judgement(kernels(env, "--orders", "1-2", *STRIDING, timeout=600))
+    assert found["wrong"] == [] and found["calls"] > 1000
 
 
 def barriers() -> list[tuple[str, int]]:
@@ -72,12 +94,14 @@ def test_a_kernel_that_lacks_a_barrier_is_noticed(name: str, number: int, gpus) 
     groups["warpgroup.h"] = ["tiles"]
     group = groups.get(name, [name.removesuffix(".h")])
     env = {**gpus, "STANDIN_KERNELS": str(host_kernels(name, without)), "STANDIN_DELAY_US": "0"}
+    # A block goes on to its next row, where a barrier at the end of a row counts.
+    env["STANDIN_BLOCKS"] = "1" if set(group) <= set(STRIDING) else "0"
     done = kernels(env, "--first", *group)
-    assert "a kernel is wrong" in done.stderr or last_json(done)["wrong"]
+    assert "a kernel is wrong" in done.stderr or judgement(done)["wrong"]
 
 
 def test_the_barriers_are_found() -> None:
-    assert len(barriers()) == 41 and set(barriers()) > DAILY
+    assert len(barriers()) == 44 and set(barriers()) > DAILY
 
 
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
@@ -107,6 +131,39 @@ def test_an_index_out_of_range_fails_its_operator_alone(kind: str, gpus) -> None
         env={**gpus, "MXNET_ENGINE_TYPE": kind},
     )
     assert (done.stdout.strip(), done.returncode, done.stderr) == (str([("MXNetIndexError", True)] * 2), 0, "")
+
+
+def test_what_cannot_be_chosen_fails_as_on_the_cpu(gpus) -> None:
+    """Indices at the ends of 64 bits, and the one whose report would be zero; and no elements."""
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        at = lambda index: np.array([0, index], "int64")
+        calls = [
+            lambda ctx, x, n=n: mx.nd.take(x, mx.nd.array(at(n), ctx=ctx, dtype="int64"), mode="raise")
+            for n in (-(2**62), -(2**62) + 1, -(2**63), 2**63 - 1, 2**62, -1)
+        ]
+        with mx.util.np_shape(True):
+            for f in ("max", "min"):
+                calls.append(lambda ctx, x, f=f: getattr(mx.nd, f)(mx.nd.zeros((0, 3), ctx=ctx), axis=0))
+            for call in calls:
+                said = []
+                for ctx in (mx.cpu(), mx.gpu(0)):
+                    try:
+                        call(ctx, mx.nd.array([[1, 2], [3, 4]], ctx=ctx)).asnumpy()
+                    except mx.base.MXNetError as error:
+                        said.append((type(error), error.message.split("\\n")[0]))
+                assert len(said) == 2 and said[0] == said[1], said
+                print(said[0][1].split(": ", 1)[1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout.splitlines()[0]
+        == f"index {-(2**62)} is out of range for axis 0 with size 2: expected 0 <= index < 2"
+    )
+    assert "no elements along the reduced axes" in done.stdout.splitlines()[-1]
 
 
 def test_several_indices_out_of_range_fail_as_on_the_cpu(gpus) -> None:
@@ -408,7 +465,7 @@ def test_gpus_give_what_mxnet_gave(sampled: bool, gpus, tmp_path: Path) -> None:
     if sampled:
         assert passed.total() > 400
     else:
-        assert {family: count for family, count in passed.items() if count < FAMILIES[family]} == {}
+        assert missing(passed) == {}
 
 
 def test_folded_parameters_go_before_a_call_fails_for_want_of_memory(gpus) -> None:

@@ -33,18 +33,15 @@ ENTRY(elementwise_f64)
 KERNEL void __launch_bounds__(256, 2) elementwise_i64(ElementProgram program) { elementwise<i64>(program); }
 ENTRY(elementwise_i64)
 
-// Floats become integers as in C, within the range of the type; anything but zero is true.
+// Floats become integers as the CPU converts them, which then keep the last bits of a narrow type;
+// anything but zero is true.
 DEVICE void store_converted(void* to, int dtype, i64 i, double v) {
-    if (dtype == BOOL) {
+    if (dtype == BOOL)
         store<i64>(to, BOOL, i, v != 0);
-    } else if (dtype >= U8) {
-        double low = dtype == U8 ? 0 : dtype == I8 ? -128 : dtype == I32 ? -2147483648.0 : -9223372036854775808.0;
-        double high = dtype == U8 ? 255 : dtype == I8 ? 127 : dtype == I32 ? 2147483647.0 : 9223372036854774784.0;
-        i64 whole = v != v ? 0 : (i64)(v < low ? low : v > high ? high : v);
-        store<i64>(to, dtype, i, whole);
-    } else {
+    else if (dtype >= U8)
+        store<i64>(to, dtype, i, c_whole(v, dtype == I64));
+    else
         store<double>(to, dtype, i, v);
-    }
 }
 
 struct Cast {
@@ -54,7 +51,8 @@ struct Cast {
     int to_dtype, from_dtype;
 };
 KERNEL void __launch_bounds__(256, 2) cast(Cast p) {
-    bool whole = p.from_dtype >= U8 && p.to_dtype >= U8 && p.to_dtype != BOOL;
+    // By way of a double, an integer of 64 bits would be rounded twice on its way to a float.
+    bool whole = p.from_dtype >= U8 && p.to_dtype != BOOL;
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         if (whole)

@@ -13,13 +13,19 @@ struct Take {
     int size, index_dtype, mode;
     int pick;    // an index for each [outer][inner]
 };
+// Reports an index so that no report is zero: the one whose sum is zero gets that of index 0,
+// which an axis with elements has.
+DEVICE void report_index(u64* status, i64 index) {
+    u64 said = (u64)index + 0x4000000000000000ull;
+    report(status, said ? said : 0x4000000000000000ull);
+}
 DEVICE i64 in_range(i64 index, i64 extent, int mode, u64* status) {
     if (index >= 0 && index < extent) return index;
     if (mode == WRAP) {
         Divisor around{extent};
         return index < 0 ? extent - 1 - ~index % around : index % around;
     }
-    if (mode == RAISE) report(status, (u64)index + 0x4000000000000000ull);
+    if (mode == RAISE) report_index(status, index);
     return index < 0 ? 0 : extent - 1;
 }
 KERNEL void __launch_bounds__(256, 2) take(Take p) {

@@ -620,6 +620,8 @@ template <class T> DEVICE void rotate_vectors(const Eigen& p) {
             }
             __syncthreads();
         }
+        // All have read what the first thread said before it begins the next matrix.
+        __syncthreads();
     }
 }
 KERNEL void __launch_bounds__(256, 2) rotate_vectors_f32(Eigen p) { rotate_vectors<float>(p); }

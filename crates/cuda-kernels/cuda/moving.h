@@ -1,6 +1,6 @@
 // Elements in other places, and arrays made from numbers.
 #pragma once
-#include "types.h"
+#include "elementwise.h"
 
 struct Move {
     void* to;
@@ -199,9 +199,10 @@ struct Range {
     double start, step;
     int dtype, unused;
 };
+// No sum is joined with its product, as in `spaced`.
 KERNEL void __launch_bounds__(256, 2) range(Range p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride())
-        store<double>(p.to, p.dtype, i, p.start + (double)(i / p.repeat) * p.step);
+        store_converted(p.to, p.dtype, i, plus_rounded(p.start, times_rounded((double)(i / p.repeat), p.step)));
 }
 ENTRY(range)

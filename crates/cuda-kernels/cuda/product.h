@@ -166,6 +166,10 @@ KERNEL void __launch_bounds__(256, 2) deconvolution_f64(Convolution p) {
     convolution<double, F64, true>(p, Threads<double>{});
 }
 ENTRY_WITH_BARRIERS(deconvolution_f64)
+KERNEL void __launch_bounds__(256, 2) deconvolution_f16(Convolution p) {
+    convolution<float, F16, true>(p, Cores<HALF>{false});
+}
+ENTRY_WITH_BARRIERS(deconvolution_f16)
 KERNEL void __launch_bounds__(256, 2) convolution_f16(Convolution p) {
     convolution<float, F16, false>(p, Cores<HALF>{false});
 }

@@ -97,8 +97,11 @@ KERNEL void __launch_bounds__(256, 2) random_numbers(Random p) {
     for (i64 i = first(); i < p.n; i += stride()) {
         Numbers s = numbers_of(p.seed, p.position, i);
         switch (p.distribution) {
-            case UNIFORM: store<double>(p.to, p.dtype, i, p.a + (p.b - p.a) * uniform(s)); break;
-            case NORMAL: store<double>(p.to, p.dtype, i, p.a + p.b * normal(s)); break;
+            // No sum is joined with its product: the CPU rounds both.
+            case UNIFORM:
+                store<double>(p.to, p.dtype, i, plus_rounded(p.a, times_rounded(p.b - p.a, uniform(s))));
+                break;
+            case NORMAL: store<double>(p.to, p.dtype, i, plus_rounded(p.a, times_rounded(p.b, normal(s)))); break;
             case EXPONENTIAL: store<double>(p.to, p.dtype, i, -log(1.0 - uniform(s)) / p.a); break;
             case GAMMA: store<double>(p.to, p.dtype, i, p.b * gamma_number(s, p.a)); break;
             case POISSON: store<double>(p.to, p.dtype, i, poisson_number(s, p.a)); break;

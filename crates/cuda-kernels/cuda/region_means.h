@@ -30,7 +30,7 @@ DEVICE RegionBin region_bin(const RegionMeans& p, i64 i, int numbers, bool negat
     made.place[0] = bin / p.bins[1], made.place[1] = bin % p.bins[1];
     made.image = load<i64>(p.regions, p.dtype, numbers * made.region);
     bool exists = made.image >= 0 && made.image < p.images;
-    if (!exists && (negative || made.image >= 0)) report(p.status, (u64)made.image + 0x4000000000000000ull);
+    if (!exists && (negative || made.image >= 0)) report_index(p.status, made.image);
     if (!exists) made.image = -1;
     return made;
 }

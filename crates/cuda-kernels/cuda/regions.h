@@ -1,6 +1,7 @@
 // Regions of interest.
 #pragma once
 #include "elementwise.h"
+#include "indexing.h"
 
 struct Regions {
     void* to;               // [regions][channels][rows][columns]
@@ -20,7 +21,7 @@ DEVICE void refuse(const Regions& p, i64 region, int reason) { report(p.status, 
 // The image of a region, or -1 for none.
 DEVICE i64 image_of(const Regions& p, i64 region, bool reports) {
     i64 image = load<i64>(p.regions, p.dtype, 5 * region);
-    if (image >= p.images && reports) report(p.status, (u64)image + 0x4000000000000000ull);
+    if (image >= p.images && reports) report_index(p.status, image);
     return image < 0 || image >= p.images ? -1 : image;
 }
 

@@ -13,7 +13,7 @@ struct Softmax {
     int dtype, to_dtype, length_dtype, log, negate, unused;
 };
 template <class T> DEVICE void softmax(const Softmax& p) {
-    DYNAMIC_SHARED(T, shared);
+    DYNAMIC_SHARED(double, shared);
     ROLLED
     for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
         i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
@@ -21,13 +21,14 @@ template <class T> DEVICE void softmax(const Softmax& p) {
         n = n < 0 ? 0 : n > p.extent ? p.extent : n;
         T sign = p.negate ? -1 : 1, over = (T)p.temperature;
         auto at = [&](i64 i) -> T { return sign * load<T>(p.from, p.dtype, base + i * p.inner); };
-        T most = (T)-infinity(), sum = 0;
+        T most = (T)-infinity();
+        Sum<T> sums;
         ROLLED
         for (i64 i = threadIdx.x; i < n; i += ROW_THREADS) most = fold_join<T>(MAX, most, at(i));
-        most = over_block<T>(MAX, most, shared);
+        most = (T)over_block<double>(MAX, most, shared);
         ROLLED
-        for (i64 i = threadIdx.x; i < n; i += ROW_THREADS) sum += m_exp((at(i) - most) / over);
-        sum = over_block<T>(SUM, sum, shared);
+        for (i64 i = threadIdx.x; i < n; i += ROW_THREADS) sums.add(m_exp((at(i) - most) / over));
+        T sum = (T)over_block<double>(SUM, sums.all(), shared);
         T log_sum = p.log ? m_log(sum) : 0;
         ROLLED
         for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) {
@@ -56,18 +57,19 @@ struct LayerNorm {
     int of_rows;    // gammas and betas that rows have in turns; 0: one for each place of a row
 };
 template <class T> DEVICE void layer_norm(const LayerNorm& p) {
-    DYNAMIC_SHARED(T, shared);
+    DYNAMIC_SHARED(double, shared);
     ROLLED
     for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
         i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
         auto at = [&](i64 i) -> T { return load<T>(p.from, p.dtype, base + i * p.inner); };
-        T mean = 0, square = 0;
+        Sum<T> sum, squares;
         ROLLED
-        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) mean += at(i);
-        mean = over_block<T>(SUM, mean, shared) / (T)p.extent;
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) sum.add(at(i));
+        T mean = (T)(over_block<double>(SUM, sum.all(), shared) / (double)p.extent);
         ROLLED
-        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) square += (at(i) - mean) * (at(i) - mean);
-        T deviation = m_sqrt(over_block<T>(SUM, square, shared) / (T)p.extent + (T)p.eps);
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) squares.add((at(i) - mean) * (at(i) - mean));
+        T variance = (T)(over_block<double>(SUM, squares.all(), shared) / (double)p.extent);
+        T deviation = m_sqrt(variance + (T)p.eps);
         ROLLED
         for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) {
             i64 of = p.of_rows ? r % Divisor{p.of_rows} : i;
@@ -206,15 +208,16 @@ struct UnitNorm {
     int dtype, unused;
 };
 template <class T> DEVICE void unit_norm(const UnitNorm& p) {
-    DYNAMIC_SHARED(T, shared);
+    DYNAMIC_SHARED(double, shared);
     ROLLED
     for (i64 r = blockIdx.x; r < p.rows; r += gridDim.x) {
         i64 base = r / p.inner * p.extent * p.inner + r % p.inner;
         auto at = [&](i64 i) -> T { return load<T>(p.from, p.dtype, base + i * p.inner); };
-        T square = 0;
+        // As the CPU does: squares may be out of the range of single precision.
+        double square = 0;
         ROLLED
-        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) square += at(i) * at(i);
-        T norm = m_sqrt(over_block<T>(SUM, square, shared) + (T)p.eps);
+        for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS) square += (double)at(i) * (double)at(i);
+        T norm = (T)sqrt(over_block<double>(SUM, square, shared) + p.eps);
         ROLLED
         for (i64 i = threadIdx.x; i < p.extent; i += ROW_THREADS)
             store<T>(p.to, p.dtype, base + i * p.inner, at(i) / norm);

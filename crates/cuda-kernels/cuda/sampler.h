@@ -30,6 +30,8 @@ template <class T> DEVICE void sample_planes(const Sampler& p) {
             if (p.affine) {
                 T x = between_ends<T>((int)pixel % p.out[1], p.out[1]), y = between_ends<T>((int)pixel / p.out[1], p.out[0]);
                 at = mapped<T>(p.grid, p.dtype, 2 * image + 1 - a, x, y);
+                // The CPU keeps the positions of a map in the type of the image.
+                if (p.dtype == F16) at = (T)load_half(to_half((float)at));
             } else {
                 at = load<T>(p.grid, p.dtype, (2 * image + 1 - a) * pixels + pixel);
             }

@@ -141,7 +141,12 @@ fn status(ctx: &DeviceCtx<'_>, axis: usize, size: usize) -> Result<DevicePtr, Op
 
 /// The error of an index that a kernel reports.
 pub(crate) fn out_of_range(said: u64, axis: usize, size: usize) -> OpError {
-    let index = said.wrapping_sub(REPORTED) as i64;
+    // The report of -REPORTED would be zero, so `report_index` of the text gives that of 0, which
+    // is out of range only where there are no elements.
+    let index = match said.wrapping_sub(REPORTED) as i64 {
+        0 if size > 0 => (REPORTED as i64).wrapping_neg(),
+        index => index,
+    };
     let message =
         format!("index {index} is out of range for axis {axis} with size {size}: expected 0 <= index < {size}");
     OpError::new(FailureKind::Index, message)

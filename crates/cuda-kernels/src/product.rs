@@ -96,6 +96,55 @@ impl Sums {
     }
 }
 
+/// Products that a grid holds: where they begin in both numbers of a batch and in the rows of the
+/// matrices, and how many there are of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Share {
+    begin: [usize; 3],
+    count: [usize; 3],
+}
+
+/// The shares of a batch of products of `m` rows.
+fn shares([outer, inner]: [usize; 2], m: usize) -> Vec<Share> {
+    let inners = inner.clamp(1, GRID);
+    let most = [if inners == inner { GRID / inners } else { 1 }, inners, GRID * TILE];
+    let all = [outer, inner, m];
+    let begins = |axis: usize| (0..all[axis]).step_by(most[axis]);
+    let mut made = Vec::new();
+    for begin in begins(0).flat_map(|o| begins(1).flat_map(move |i| begins(2).map(move |row| [o, i, row]))) {
+        made.push(Share { begin, count: std::array::from_fn(|axis| most[axis].min(all[axis] - begin[axis])) });
+    }
+    made
+}
+
+/// Submits a batch of products, where a grid does not hold all of it one share after the other.
+fn launch_shares(
+    ctx: &DeviceCtx<'_>,
+    name: &'static CStr,
+    (sums, size): (Sums, usize),
+    batch: [usize; 2],
+    all: &ProductArgument,
+) -> Result<(), OpError> {
+    for Share { begin, count: [outer, inner, m] } in shares(batch, all.m as usize) {
+        let Some(Some(grid)) = tiles(m, all.n as usize, outer * inner, sums) else { continue };
+        let bytes = |steps: &[i64; 4]| {
+            let elements: i64 = begin.iter().zip(steps).map(|(at, step)| *at as i64 * step).sum();
+            (elements * size as i64) as u64
+        };
+        let mut share = *all;
+        (share.m, share.inner) = (m as i64, inner as i64);
+        share.a = all.a.wrapping_add(bytes(&all.a_steps));
+        share.b = all.b.wrapping_add(bytes(&[all.b_steps[0], all.b_steps[1], 0, 0]));
+        share.c = all.c.wrapping_add(bytes(&all.c_steps));
+        // A residual lies as the results do.
+        if all.epilogue.residual != 0 {
+            share.epilogue.residual = all.epilogue.residual.wrapping_add(bytes(&all.c_steps));
+        }
+        launch(ctx, name, grid, &share)?;
+    }
+    Ok(())
+}
+
 /// Tiles of a result; none where the grid would be too large.
 fn tiles(m: usize, n: usize, batch: usize, sums: Sums) -> Option<Option<Grid>> {
     let (rows, columns) = (m.div_ceil(TILE), n.div_ceil(TILE));
@@ -132,9 +181,10 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             let sums = match signature.inputs.first()?.dtype {
                 DType::F32 => Sums::Single,
                 DType::F64 => Sums::Double,
+                DType::F16 => Sums::Half,
                 _ => return None,
             };
-            let names = [c"", c"", c"deconvolution_f32", c"deconvolution_f64"];
+            let names = [c"deconvolution_f16", c"", c"deconvolution_f32", c"deconvolution_f64"];
             let epilogue = SumEpilogue { bias: *bias, ..SumEpilogue::default() };
             let windows = Windows { channels_last: false, kernel, stride, pad, dilate };
             bind_convolution(sums, names, windows, *groups, &epilogue, signature)
@@ -200,8 +250,13 @@ fn multiply_matrices(
         _ => (Sums::Single, c"product_f32"),
     };
     let too_large =
-        || OpError::new(FailureKind::NotImplemented, format!("a product of {m} rows is too large for a GPU"));
-    let Some(grid) = tiles(m, n, 1, sums).ok_or_else(too_large)? else { return Ok(()) };
+        || OpError::new(FailureKind::NotImplemented, format!("a product of {n} columns is too large for a GPU"));
+    if m * n == 0 {
+        return Ok(());
+    }
+    if n.div_ceil(TILE) > i32::MAX as usize {
+        return Err(too_large());
+    }
     let [a_steps, b_steps, c_steps] = steps.map(|[rows, columns]| [0, 0, rows as i64, columns as i64]);
     let argument = ProductArgument {
         c: c.0,
@@ -220,7 +275,7 @@ fn multiply_matrices(
     };
     match Tiled::of_product(&argument, dtype, 1) {
         Some(tiled) if are_aligned(&[a.0, b.0, c.0, epilogue.bias]) => tiled.launch_product(ctx, argument),
-        _ => launch(ctx, name, grid, &argument),
+        _ => launch_shares(ctx, name, (sums, dtype.size()), [1, 1], &argument),
     }
 }
 
@@ -254,7 +309,9 @@ fn bind_product(
 ) -> Option<Bound> {
     let sums = Sums::of(signature)?;
     let epilogue = BoundEpilogue::new(epilogue, false)?;
-    let grid = tiles(m, n, outer * inner, sums)?;
+    if n.div_ceil(TILE) > i32::MAX as usize {
+        return None;
+    }
     let size = signature.inputs[0].dtype.size();
     let name = sums.kernel([c"product_f16", c"product_bf16", c"product_f32", c"product_f64"]);
     let [a, b, c] = operands;
@@ -262,7 +319,9 @@ fn bind_product(
         ProductArgument { epilogue: epilogue.argument, ..product_argument([m, n, k], inner, operands, alpha) };
     let tiled = sums.tiles().and_then(|dtype| Tiled::of_product(&argument, dtype, outer * inner));
     Some(Bound::new(move |ctx, at| {
-        let Some(grid) = grid else { return Ok(()) };
+        if m * n * outer * inner == 0 {
+            return Ok(());
+        }
         let argument = ProductArgument {
             c: at.outputs[0].offset(c.first * size).0,
             a: at.inputs[a.array].offset(a.first * size).0,
@@ -274,7 +333,7 @@ fn bind_product(
             Some(tiled) if are_aligned(&[argument.a, argument.b, argument.c]) && argument.epilogue.is_aligned() => {
                 tiled.launch_product(ctx, argument)
             }
-            _ => launch(ctx, name, grid, &argument),
+            _ => launch_shares(ctx, name, (sums, size), [outer, inner], &argument),
         }
     }))
 }
@@ -375,4 +434,34 @@ fn bind_convolution(
             _ => launch(ctx, name, grid, &argument),
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_cover_a_batch_once_and_fit_a_grid() {
+        let rows = GRID * TILE;
+        for (batch, m, wanted) in [
+            ([1, 1], 5, 1),
+            ([3, 40_000], rows, 3),
+            ([70_000, 1], 2, 2),
+            ([2, 70_000], 1, 4),
+            ([40_000, 2], 1, 2),
+            ([2, 3], 2 * rows + 1, 3),
+            ([0, 3], 4, 0),
+        ] {
+            let made = shares(batch, m);
+            assert_eq!(made.len(), wanted, "{batch:?} x {m}");
+            let size = |share: &Share| share.count.iter().product::<usize>();
+            assert_eq!(made.iter().map(size).sum::<usize>(), batch[0] * batch[1] * m);
+            for (i, share) in made.iter().enumerate() {
+                assert!(share.count[0] * share.count[1] <= GRID && share.count[2] <= rows);
+                assert!(made[..i].iter().all(|other| other.begin != share.begin));
+                // What is numbered inside is whole where the outer number goes on.
+                assert!(share.count[0] == 1 || share.count[1] == batch[1]);
+            }
+        }
+    }
 }

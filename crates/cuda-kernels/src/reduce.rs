@@ -9,6 +9,9 @@ use mxrt_ops::{DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::DType;
 use std::ffi::CStr;
 
+/// Fewer rows than this are searched by blocks, whatever lies between their elements.
+const FEW_ROWS: usize = 4096;
+
 impl ReduceArgument {
     /// Sets the addresses of input 0 and output 0.
     fn with_addresses(&self, at: &DeviceOperands<'_>) -> ReduceArgument {
@@ -37,26 +40,31 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 fn bind_reduce(reduction: Reduction, reduced: &[bool], within: DType, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let whole = computes(within)?;
-    // Integers have no mean and no root here.
-    let fold = match reduction {
-        Reduction::Sum => 0,
-        Reduction::Mean if whole != Computes::Whole => 1,
-        Reduction::Prod => 2,
-        Reduction::NanSum if whole != Computes::Whole => 3,
-        Reduction::NanProd if whole != Computes::Whole => 4,
-        Reduction::Max => 5,
-        Reduction::Min => 6,
-        Reduction::L1 => 7,
-        Reduction::L2 if whole != Computes::Whole => 8,
-        _ => return None,
+    let is_float = whole != Computes::Whole;
+    let (fold, computed) = match reduction {
+        Reduction::Sum => (0, whole),
+        Reduction::Mean => (1, whole),
+        Reduction::Prod => (2, whole),
+        // Integers hold no NaN.
+        Reduction::NanSum => (if is_float { 3 } else { 0 }, whole),
+        Reduction::NanProd => (if is_float { 4 } else { 2 }, whole),
+        Reduction::Max => (5, whole),
+        Reduction::Min => (6, whole),
+        Reduction::L1 => (7, whole),
+        // The squares of integers are added in double precision.
+        Reduction::L2 => (8, if is_float { whole } else { Computes::Double }),
+        Reduction::SumSquares => return None,
     };
     // No result is converted from floats to integers, or to bool.
     let ends = output.dtype == within || (output.dtype.is_float() == within.is_float() && output.dtype != DType::Bool);
-    if !reads(input.dtype, within) || !ends || !known(output) || input.shape.size() == 0 {
+    // No elements have no largest or smallest one: without a kernel, the host's operator says so.
+    let is_extreme = matches!(reduction, Reduction::Max | Reduction::Min);
+    let lacks_one = is_extreme && input.shape.size() == 0 && output.shape.size() > 0;
+    if !reads(input.dtype, within) || !ends || !known(output) || lacks_one {
         return None;
     }
     let argument = over_axes(fold, reduced, signature)?;
-    let name = reduce_name(whole);
+    let name = reduce_name(computed);
     Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
 }
 
@@ -97,14 +105,14 @@ fn reduce_name(computed: Computes) -> &'static CStr {
 }
 
 fn bind_truths(every: bool, reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let input = signature.inputs.first()?;
     let name = reduce_name(computes(input.dtype)?);
     let argument = over_axes(if every { 10 } else { 9 }, reduced, signature)?;
     Some(Bound::kernel(name, each_row(argument.results as usize), move |at| argument.with_addresses(at)))
 }
 
 fn bind_variances(reduced: &[bool], divisor: f64, root: bool, signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let input = signature.inputs.first()?;
     let name = match [input.dtype, signature.outputs.first()?.dtype].map(computes) {
         [Some(Computes::Single), Some(Computes::Single)] => c"variances_f32",
         [Some(_), Some(Computes::Single | Computes::Double)] => c"variances_f64",
@@ -120,7 +128,7 @@ fn bind_variances(reduced: &[bool], divisor: f64, root: bool, signature: &Signat
 }
 
 fn bind_moments(reduced: &[bool], signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first().filter(|input| input.shape.size() > 0)?;
+    let input = signature.inputs.first()?;
     let name = of_floats(input.dtype, [c"moments_f32", c"moments_f64"])?;
     let mean = over_axes(0, reduced, signature)?;
     Some(Bound::kernel(name, each_row(mean.results as usize), move |at| MomentsArgument {
@@ -161,7 +169,17 @@ fn bind_extreme(largest: bool, [outer, extent, inner]: [usize; 3], signature: &S
         return None;
     }
     let (dtype, to_dtype) = (code(input.dtype), code(output.dtype));
-    Some(Bound::kernel(c"extreme", each(outer * inner), move |at| ExtremeArgument {
+    let rows = outer * inner;
+    // A thread for each row is faster only where neighbouring threads read neighbouring elements.
+    let long = extent >= ROW_THREADS as usize && (inner == 1 || rows < FEW_ROWS);
+    let (name, grid) = match input.dtype {
+        _ if !long => (c"extreme", each(rows)),
+        DType::I64 => (c"extreme_of_row_i64", each_row(rows)),
+        _ => (c"extreme_of_row_f64", each_row(rows)),
+    };
+    // A number and its place for every warp.
+    let grid = grid.map(|grid| Grid { shared_bytes: 2 * grid.shared_bytes, ..grid });
+    Some(Bound::kernel(name, grid, move |at| ExtremeArgument {
         to: at.outputs[0].0,
         from: at.inputs[0].0,
         outer: outer as i64,

@@ -3,15 +3,12 @@
 use crate::arguments::{GridArgument, SamplerArgument};
 use crate::launch::{Bound, code, each, of_floats, small};
 use mxrt_ops::{KernelForm, Signature};
-use mxrt_tensor::DType;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let plane = |shape: &[usize]| small([*shape.get(2)?, *shape.get(3)?]);
     let (n, dtype) = (output.shape.size(), code(output.dtype));
     match *form {
-        // The host rounds the positions of a map to half precision, too.
-        KernelForm::Sample { affine: true } if output.dtype == DType::F16 => None,
         KernelForm::Sample { affine } => {
             let (size, out) = (plane(&input.shape)?, plane(&output.shape)?);
             let (channels, affine) = (output.shape[1] as i64, i32::from(affine));

@@ -4,7 +4,7 @@
 //! a stream, their threads in an order that `mxrt_standin_order` decides.
 
 use crate::elf;
-use crate::state::{Code, stop_at_exit};
+use crate::state::{Code, number, stop_at_exit};
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Write as _;
 use std::os::fd::{FromRawFd, IntoRawFd};
@@ -146,11 +146,17 @@ impl HostKernel {
         Arguments(self.sizes.iter().enumerate().map(copy).collect())
     }
 
-    /// Runs all threads of a grid, unless the process ends.
-    pub fn run(&self, grid: [c_uint; 3], block: [c_uint; 3], shared: usize, arguments: Arguments) {
+    /// Runs all threads of a grid, unless the process ends. `STANDIN_BLOCKS` bounds its blocks
+    /// along the first axis, so that those of kernels which stride over their work have several
+    /// rows each.
+    pub fn run(&self, mut grid: [c_uint; 3], block: [c_uint; 3], shared: usize, arguments: Arguments) {
         let stopped = STOPPED.read().unwrap_or_else(PoisonError::into_inner);
         if *stopped {
             return;
+        }
+        let most = number("STANDIN_BLOCKS", 0) as c_uint;
+        if most > 0 {
+            grid[0] = grid[0].min(most);
         }
         let Arguments(mut words) = arguments;
         let mut at: Vec<*mut c_void> = words.iter_mut().map(|w| w.as_mut_ptr().cast()).collect();

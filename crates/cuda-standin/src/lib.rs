@@ -25,6 +25,7 @@
 //! | `STANDIN_OTHERS_MB` | memory of each GPU that other processes use (0) |
 //! | `STANDIN_FAULTS` | `call:after:code` or `device/call:after:code`, separated by commas |
 //! | `STANDIN_KERNELS` | a library of kernels compiled for the host, which stand in for those of any image |
+//! | `STANDIN_BLOCKS` | blocks of a grid along its first axis at most (0: any number) |
 //! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
 //! | `STANDIN_NVRTC`, `STANDIN_NVRTC_FAILS` | the version of its NVRTC times ten (129), and what compiling returns (0) |
 //! | `STANDIN_COMPILED` | a file for the names of texts that are compiled, and what for |

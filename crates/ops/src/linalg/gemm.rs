@@ -148,7 +148,7 @@ fn form(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> MaybeForm {
     let residual = (signature.inputs.len() > 2).then_some(2);
     let epilogue = SumEpilogue { residual, ..SumEpilogue::default() };
     let form = KernelForm::Product { batch: [batch, 1], size: [m, n, k], operands, alpha, epilogue };
-    dispatch!(signature.inputs[0].dtype, wide, _T => Ok(Some(form)))
+    for_floats(signature.inputs[0].dtype, form)
 }
 
 /// Whether the axis of rows goes before the last one, or from there to its own place.

@@ -163,7 +163,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
         groups,
         bias: (!attrs.bool("no_bias")).then_some(2),
     };
-    dispatch!(signature.inputs[0].dtype, wide, _T => Ok(Some(form)))
+    for_floats(signature.inputs[0].dtype, form)
 }
 
 fn bind_typed<T: Float>(geometry: ConvGeometry, with_bias: bool, signature: &Signature<'_>) -> Box<dyn Kernel> {
