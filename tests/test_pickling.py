@@ -187,3 +187,15 @@ def test_models_are_sent_to_processes(mx, net, tmp_path: Path, method: str) -> N
     result = run([sys.executable, str(script), method, str(tmp_path / "job")])
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout.splitlines()[-1]) == [True, True, True]
+
+
+def test_copies_of_symbols_and_blocks_of_mx_np_stay_that(mx) -> None:
+    symbol = mx.sym.np.abs(mx.sym.var("x").as_np_ndarray())
+    for made in [copy.copy(symbol), *copies(symbol)]:
+        assert type(made) is type(symbol) and made.tojson() == symbol.tojson()
+    with mx.util.np_shape(True), mx.util.np_array(True):
+        net = mx.gluon.SymbolBlock(symbol, [mx.sym.var("x").as_np_ndarray()])
+        x = mx.np.array([-1.0, 2.0])
+        for block in [net, *copies(net)]:
+            found = block(x)
+            assert type(found) is mx.np.ndarray and found.tolist() == [1, 2]

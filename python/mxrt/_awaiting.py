@@ -113,10 +113,15 @@ class _Notifier:
     def _run(self) -> None:
         while True:
             for number in _mxrt.next_notices():
-                entry = self._waiting.pop(number, None)
-                if entry is not None:
-                    call, callback, array = entry
-                    call(callback, array)
+                self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        # A function of its own: this thread waits between notices, and its locals would keep array
+        # and callback of the last one.
+        entry = self._waiting.pop(number, None)
+        if entry is not None:
+            call, callback, array = entry
+            call(callback, array)
 
 
 # Awaits of arrays that were ready, and how many of them pass before one lets the event loop run

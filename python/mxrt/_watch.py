@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _mxrt
+from ._training import training_form
 from .ndarray import NDArray
+from .ndarray._handles import handled
 from .symbol import Symbol
 
-__all__ = ["Watch", "show_operators"]
+__all__ = ["Seen", "Watch", "show_operators"]
 
 
 class _Everything:
@@ -32,20 +34,51 @@ class _Everything:
         return lambda source: (inputs if source[0] else results)[source[1]]
 
 
+class Seen:
+    """Everything that a graph computed for a callback."""
+
+    def __init__(self, graph: _Everything, arrays: Mapping[str, NDArray], callback: Callable[[bytes, NDArray], Any]):
+        self._graph = graph
+        self._callback = callback
+        self._found = graph.compute(arrays)
+
+    def outputs(self) -> list[NDArray]:
+        """The results of the graph. One that is a variable, or is there twice, is copied."""
+        taken: set[tuple[bool, int]] = set()
+        outputs = []
+        for source in self._graph.heads:
+            array = self._found(source)
+            outputs.append(array.copy() if source[0] or source in taken else array)
+            taken.add(source)
+        return outputs
+
+    def tell(self) -> None:
+        """Calls the callback with name and array of each value."""
+        for name, _, source in self._graph.values:
+            # Named, so that its handle is valid until the callback returns: the callback may drop
+            # what it was given.
+            shown = handled(self._found(source))
+            self._callback(name.encode(), shown)
+
+
 class Watch:
     """Tells a callback the results of all operators of a graph, in order, for arrays of its
     variables; with `monitor_all` their inputs too.
     """
 
-    def __init__(self, symbol: Symbol, callback: Callable[[str, NDArray], Any], monitor_all: bool) -> None:
+    def __init__(self, callback: Callable[[bytes, NDArray], Any], monitor_all: bool) -> None:
         self._callback = callback
-        self._graph = _Everything(symbol, hook=False, inputs_too=monitor_all)
+        self._monitor_all = monitor_all
+        # By mode: what computes as in training is another graph.
+        self._graphs: dict[tuple[bool, bool], _Everything] = {}
 
-    def run(self, arrays: Mapping[str, NDArray]) -> None:
-        """Computes everything, and calls the callback with name and array of each value."""
-        found = self._graph.compute(arrays)
-        for name, _, source in self._graph.values:
-            self._callback(name, found(source))
+    def compute(self, symbol: Symbol, mode: tuple[bool, bool], arrays: Mapping[str, NDArray]) -> Seen:
+        """Computes everything in a mode: what trains outside of loops and branches, and inside."""
+        graph = self._graphs.get(mode)
+        if graph is None:
+            graph = _Everything(training_form(symbol, *mode), hook=False, inputs_too=self._monitor_all)
+            self._graphs[mode] = graph
+        return Seen(graph, arrays, self._callback)
 
 
 def show_operators(
@@ -57,5 +90,6 @@ def show_operators(
     graph = _Everything(symbol, hook=True, inputs_too=inputs_too)
     found = graph.compute(given)
     for name, operator, source in graph.values:
-        callback(name.encode(), operator.encode(), found(source))
+        shown = handled(found(source))  # named: see Seen.tell
+        callback(name.encode(), operator.encode(), shown)
     return [found(source) for source in graph.heads]

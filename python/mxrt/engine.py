@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from types import TracebackType
 
 from . import _mxrt
@@ -34,9 +35,9 @@ def set_bulk_size(size: int) -> int:
     ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set it for all
     threads. A compiled graph is one operator in any case.
     """
-    if not isinstance(size, int) or size < 0:
+    if not hasattr(size, "__index__") or operator.index(size) < 0:
         raise MXNetValueError(f"set_bulk_size: expected a whole number from 0, not {size!r}")
-    return _mxrt.set_bulk_size(size)
+    return _mxrt.set_bulk_size(operator.index(size))
 
 
 def set_flush_denormals(flush: bool) -> bool:

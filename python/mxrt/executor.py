@@ -17,12 +17,11 @@ from ._locks import fork_safe_lock
 from ._mode import mode
 from ._overrulable import overrulable
 from ._training import training_form
-from ._watch import Watch
+from ._watch import Seen, Watch
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty
 from .ndarray import array as make_array
-from .ndarray._handles import handled
 from .ndarray.sparse import empty as stored_empty
 
 if TYPE_CHECKING:
@@ -193,14 +192,22 @@ class Executor:
         given = {name: self._given(name, value) for name, value in kwargs.items()}
         for name, value in given.items():
             self.arg_dict[name]._assign(value)
-        outputs = self._run(given, op, names)
+        seen = self._seen(is_train)
+        # What a monitor hears is what becomes the results: another run drops other elements. The
+        # monitor's graph is not divided among devices.
+        outputs = self._run(given, op, names) if seen is None or self._divided else self._stored(given, seen.outputs())
         self._publish(outputs)
+        if seen is not None:
+            seen.tell()
         return outputs
 
     def _run(self, given: Mapping[str, NDArray], op: CachedOp, names: list[str]) -> list[NDArray]:
         """The results for arrays that are given, and those there are."""
         made = self._bind(given, op, names)(*[self._here(given[n]) for n in names if n in given])
-        outputs = made if isinstance(made, list) else [made]
+        return self._stored(given, made if isinstance(made, list) else [made])
+
+    def _stored(self, given: Mapping[str, NDArray], outputs: list[NDArray]) -> list[NDArray]:
+        """Results as they are stored."""
         for place, name in enumerate(self._output_names):
             # A variable that is a result itself is stored as its array is.
             array = given.get(name, self.arg_dict.get(name))
@@ -212,7 +219,7 @@ class Executor:
         return self._symbol[place].get_children() is None
 
     def _publish(self, outputs: list[NDArray]) -> None:
-        """Makes arrays the results, and shows them to whoever looks."""
+        """Makes arrays the results."""
         self.outputs = outputs
         self._lent = []
         if self._early is not None:
@@ -220,16 +227,22 @@ class Executor:
         origin = self._origin()
         if origin is not None:
             origin._share(outputs)
-        self.show()
 
     def show(self) -> None:
         """Tells the callback of ``set_monitor_callback``, if there is one, what the present arrays
         give.
         """
+        seen = self._seen(False)
+        if seen is not None:
+            seen.tell()
+
+    def _seen(self, is_train: bool) -> Seen | None:
+        """Computes what the callback of ``set_monitor_callback`` is to hear, if there is one."""
         watch = self._watch
-        if watch is not None:
-            arrays = {**self.arg_dict, **self.aux_dict}
-            watch.run({name: array.as_in_context(self._ctx) for name, array in arrays.items()})
+        if watch is None:
+            return None
+        arrays = {name: array.as_in_context(self._ctx) for name, array in {**self.arg_dict, **self.aux_dict}.items()}
+        return watch.compute(self._symbol, (bool(is_train), mode.training), arrays)
 
     def _in_training(self, is_train: bool) -> tuple[CachedOp, list[str]]:
         """Returns the graph that computes as while training, and the names of its inputs."""
@@ -358,14 +371,11 @@ class Executor:
         each ``forward``; None ends that. Callbacks that cast the array to an ``NDArrayHandle``, as
         those written for MXNet do, make the array of it by ``NDArray(handle)``.
 
-        With `monitor_all` it is called with the operators' inputs too. Each ``forward`` then
-        computes the graph twice: once as it is compiled, once operator by operator.
+        With `monitor_all` it is called with the operators' inputs too. As long as there is a
+        callback, each ``forward`` computes the graph operator by operator.
         """
         self._monitor_callback, self._monitor_all = callback, monitor_all
-        watch = None
-        if callback is not None:
-            watch = Watch(self._symbol, lambda name, array: callback(name.encode(), handled(array)), monitor_all)
-        self._watch = watch
+        self._watch = None if callback is None else Watch(callback, monitor_all)
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> NoReturn:
         """Refused: gradients are for training."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import weakref
 
 import pytest
 
@@ -26,6 +27,24 @@ def awaited(mx) -> float:
         return float((await x).asnumpy()[0, 0])
 
     return asyncio.run(asyncio.wait_for(one(), 30))
+
+
+def test_arrays_and_callbacks_are_freed_when_they_were_called(mx) -> None:
+    """The thread that calls them keeps none while it waits for the next."""
+
+    class Closure:
+        pass
+
+    def called() -> list[threading.Event]:
+        closure, x = Closure(), mx.nd.ones(3) + 1
+        x.add_done_callback(lambda array, kept=closure: None)
+        gone = [threading.Event(), threading.Event()]
+        for event, kept in zip(gone, (closure, x), strict=True):
+            weakref.finalize(kept, event.set)
+        return gone
+
+    for _ in range(3):
+        assert [event.wait(20) for event in called()] == [True, True]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, KeyboardInterrupt])

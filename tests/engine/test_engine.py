@@ -191,6 +191,14 @@ def test_the_kind_cannot_be_changed_later_and_unknown_ones_are_refused(mx) -> No
 # ---- bulks ---------------------------------------------------------------------------------------
 
 
+def test_the_size_of_a_bulk_may_be_a_number_of_numpy(mx) -> None:
+    before = mx.engine.set_bulk_size(np.int64(15))
+    assert mx.engine.set_bulk_size(before) == 15
+    for wrong in (-1, np.int64(-1), 1.5, "15", None):
+        with pytest.raises(mx.base.MXNetError, match="expected a whole number from 0"):
+            mx.engine.set_bulk_size(wrong)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_bulk_computes_what_single_operators_compute(kind: str) -> None:
     result = run_python(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import pickle
 
@@ -82,6 +83,44 @@ def test_a_callback_hears_every_result(mx) -> None:
     assert heard == []
 
 
+def test_a_callback_of_mxnet_makes_an_array_of_its_handle(mx) -> None:
+    """As those of ``mxnet/monitor.py``, which keep nothing but the handle."""
+    heard = {}
+
+    def callback(name: bytes, array) -> None:
+        array = ctypes.cast(array, mx.base.NDArrayHandle)
+        array = mx.nd.NDArray(array, writable=False)
+        heard[mx.base.py_str(name)] = array.asnumpy().tolist()
+
+    executor = mx.sym.relu(mx.sym.var("x"), name="r").bind(mx.cpu(), {"x": mx.nd.array([-1, 2])})
+    executor.set_monitor_callback(callback)
+    executor.forward()
+    assert heard == {"r_output": [0, 2]}
+
+
+def test_a_monitor_hears_what_training_computes(mx) -> None:
+    """BatchNorm of the batch, and the elements that Dropout of this very run leaves."""
+    data = mx.sym.var("data")
+    net = mx.sym.Group([mx.sym.Dropout(mx.sym.BatchNorm(data, name="norm"), p=0.5, name="drop"), data])
+    executor = net.simple_bind(mx.cpu(), data=(64, 4))
+    executor.arg_dict["data"][:] = mx.nd.random.normal(3, 2, (64, 4))
+    executor.arg_dict["norm_gamma"][:] = 1
+    executor.aux_dict["norm_moving_var"][:] = 1
+    heard: dict[str, np.ndarray] = {}
+    executor.set_monitor_callback(lambda name, array: heard.update({name.decode(): array.asnumpy()}))
+    dropped, same = executor.forward(is_train=True)
+    assert np.array_equal(heard["drop_output"], dropped.asnumpy())
+    assert 0 < (heard["drop_output"] == 0).sum() < 256
+    assert np.allclose(heard["norm_output"].mean(axis=0), 0, atol=1e-5)
+    assert np.array_equal(same.asnumpy(), executor.arg_dict["data"].asnumpy())
+    executor.arg_dict["data"][:] = 5
+    assert same.asnumpy().std() > 1, "a result is an array of its own"
+
+    whole = executor.forward()[0].asnumpy()
+    assert np.array_equal(heard["norm_output"], whole) and np.array_equal(heard["drop_output"], whole)
+    assert np.allclose(whole, 5, atol=1e-2)
+
+
 def test_a_monitor_collects_statistics_now_and_then(mx, caplog: pytest.LogCaptureFixture) -> None:
     monitor = mx.mon.Monitor(2, pattern=".*output|fc_weight", sort=True)
     executor = watched_network(mx).simple_bind(mx.cpu(), data=(1, 3))
@@ -131,7 +170,7 @@ def test_a_module_is_monitored_and_scored(mx) -> None:
     module.install_monitor(monitor)
     monitor.tic()
     batches.reset()
-    module.forward(next(batches))
+    module.forward(next(batches), is_train=False)
     rows: dict[str, list[float]] = {}
     for _, name, text in monitor.toc():
         rows.setdefault(name, []).append(float(text))

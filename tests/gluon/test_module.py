@@ -438,6 +438,21 @@ def test_what_looks_like_executors_shows_parameters_and_results(mx, module) -> N
     assert not made.binded
 
 
+def test_a_monitor_hears_the_elements_that_a_module_in_training_drops(mx) -> None:
+    made = mx.mod.Module(
+        mx.sym.Dropout(mx.sym.var("data"), name="drop"), label_names=None, context=[mx.cpu(0), mx.cpu(1)]
+    )
+    made.bind([("data", (8, 32))], for_training=False)
+    made.init_params()
+    heard: list[np.ndarray] = []
+    for one in made._exec_group.execs:
+        one.set_monitor_callback(lambda name, array: heard.append(array.asnumpy()))
+    made.forward(mx.io.DataBatch([mx.nd.ones((8, 32))]), is_train=True)
+    found = made.get_outputs()[0].asnumpy()
+    assert 0 < (found == 0).sum() < 256
+    assert np.array_equal(np.concatenate(heard), found)
+
+
 @pytest.mark.parametrize("bound", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("given", ["float32", "float64", "float16", None])
 def test_parameters_have_the_type_that_follows_from_the_bound_input(mx, bound: str, given: str | None) -> None:

@@ -4,6 +4,7 @@ heard (tests/recorded/record_monitors.py).
 
 from __future__ import annotations
 
+import ctypes
 import json
 
 import numpy as np
@@ -77,6 +78,25 @@ def test_monitors_and_hooks_of_quantized_models_hear_what_mxnets_hear(mx, model:
     wanted = [name for name in row["monitor"] if not (name.startswith("drop") and name.endswith("_mask"))]
     assert [name for name, _ in heard] == wanted
     assert np.array_equal(heard[-1][1], result)
+
+
+def test_hooks_of_blocks_and_graphs_take_arrays_by_handle(mx) -> None:
+    heard = []
+
+    def hook(name: bytes, operator: bytes, array) -> None:
+        array = ctypes.cast(array, mx.base.NDArrayHandle)
+        array = mx.nd.NDArray(array, writable=False)
+        heard.append((operator.decode(), array.asnumpy().tolist()))
+
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Activation("relu"))
+    net.hybridize()
+    net.register_op_hook(hook)
+    net(mx.nd.array([[-1, 2]]))
+    graph = mx.nd.CachedOp(mx.sym.negative(mx.sym.var("x")))
+    graph._register_op_hook(hook)
+    graph(mx.nd.array([3]))
+    assert heard == [("Activation", [[0, 2]]), ("negative", [-3])]
 
 
 def test_a_monitor_hears_the_statistics_of_normalizations(mx) -> None:

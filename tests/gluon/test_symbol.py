@@ -261,3 +261,13 @@ def test_the_weight_of_bilinear_upsampling_is_made_whatever_number_of_inputs_is_
     symbol = mx.sym.UpSampling(mx.sym.var("x"), scale=2, sample_type="bilinear", num_filter=3, name="u", **counted)
     assert symbol.list_arguments() == ["x", "u_weight"]
     assert symbol.infer_shape(x=(1, 3, 4, 4)) == ([(1, 3, 4, 4), (3, 1, 4, 4)], [(1, 3, 8, 8)], [])
+
+
+@pytest.mark.parametrize("how", ["infer_shape", "infer_shape_partial", "infer_type"])
+@pytest.mark.parametrize("last", [None, "known"])
+def test_more_shapes_or_types_than_arguments_are_refused(mx, how: str, last: str | None) -> None:
+    one = "float32" if how == "infer_type" else (1,)
+    infer = getattr(mx.sym.var("a") + 1, how)
+    assert infer(one)[0] == [np.float32 if how == "infer_type" else (1,)]
+    with pytest.raises(mx.base.MXNetError, match=r"2 (shapes|types) were given, but the symbol has 1 arguments: a"):
+        infer(one, last and one)

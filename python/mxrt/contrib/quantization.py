@@ -180,7 +180,8 @@ def _collect(
         module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
         # Where nothing is calibrated the model runs all the same, so that wrong data are found.
         for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
-            collector.collect(value.list_outputs()[0], _handled(array))
+            seen = _handled(array)  # named, so that its handle is valid as long as collect() runs
+            collector.collect(value.list_outputs()[0], seen)
         examples += data.batch_size
         if limit is not None and examples >= limit:
             break

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import ndarray as nd
 from .._binding import simple_bind
 from .._groups import groups_of_contexts
+from .._watch import Seen
 from ..base import MXNetValueError, no_training
 from ..context import Context
 from ..executor import Executor
@@ -465,11 +466,24 @@ class ExecutorsOfModule(DataParallelExecutorGroup):
         """Whether there are results."""
         return any(one._outputs is not None for one in self.execs)
 
-    def took(self, inputs: Sequence[Mapping[str, NDArray]], outputs: Sequence[list[NDArray]]) -> None:
-        """Shows what a ``forward`` of the module was given and has computed, for each context."""
-        for one, given, made in zip(self.execs, inputs, outputs, strict=True):
+    def took(
+        self, inputs: Sequence[Mapping[str, NDArray]], outputs: Sequence[list[NDArray]], is_train: bool
+    ) -> tuple[list[list[NDArray]], list[Seen]]:
+        """Shows what a ``forward`` of the module was given and has computed, for each context.
+        Returns the results, and what monitors are to be told: what they hear are the results.
+        """
+        seen, results = [], []
+        for one, given, computed in zip(self.execs, inputs, outputs, strict=True):
+            made = computed
+            fits = all(one.arg_dict[name].shape == array.shape for name, array in given.items())
             for name, array in given.items():
                 held = one.arg_dict[name]
                 if held is not array and held.shape == array.shape:
                     array.astype(held.dtype, copy=False).copyto(held)
+            told = one._seen(is_train)
+            if told is not None:
+                made = one._stored({}, told.outputs()) if fits and not one._divided else computed
+                seen.append(told)
             one._publish(made)
+            results.append(made)
+        return results, seen

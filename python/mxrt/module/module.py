@@ -335,7 +335,8 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
         :meth:`mxrt.gluon.SymbolBlock.forward`.
         """
         self._need_params("forward")
-        op, order = self._graph(self.for_training if is_train is None else is_train)
+        training = self.for_training if is_train is None else is_train
+        op, order = self._graph(training)
         inputs = self._inputs_of(data_batch)
         if self._states and not self._fits_bound(inputs):
             self._follow(inputs, data_batch)
@@ -350,11 +351,18 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
             out = bound(*arrays.values(), **options)
             made.append(out if isinstance(out, list) else [out])
             used.append(arrays)
-        self._mine.outputs = self._outputs = [list(of_contexts) for of_contexts in zip(*made, strict=True)]
+        self._set_outputs(made)
         if not self._states:
             self._follow(inputs, data_batch)
         if self._group is not None:
-            self._group.took(used, made)
+            made, seen = self._group.took(used, made, training)
+            self._set_outputs(made)
+            for one in seen:
+                one.tell()
+
+    def _set_outputs(self, made: Sequence[list[NDArray]]) -> None:
+        """Takes results of all contexts."""
+        self._mine.outputs = self._outputs = [list(of_contexts) for of_contexts in zip(*made, strict=True)]
 
     def _graph(self, is_train: bool) -> tuple[CachedOp, list[str]]:
         """Returns the graph to run, as while training or not, and the names of its inputs."""

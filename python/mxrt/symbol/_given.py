@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import _mxrt
 from .._dtypes import dtype_class, dtype_name
 from .._np_mode import is_np_shape
+from ..base import MXNetValueError
 
 __all__ = ["Given", "classes"]
 
@@ -34,7 +35,7 @@ class Given(_mxrt.SymbolBase):
     def _known_shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, list[int]]]:
         if args and kwargs:
             raise ValueError("Can only specify known argument shapes either by positional or kwargs way.")
-        given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
+        given = self._in_order(args, "shapes") if args else kwargs.items()
         known = []
         numpy = is_np_shape()
         for name, shape in given:
@@ -45,8 +46,16 @@ class Given(_mxrt.SymbolBase):
             known.append((name, [int(n) if numpy else max(int(n), 0) for n in shape]))
         return known
 
+    def _in_order(self, args: tuple[Any, ...], what: str) -> Iterable[tuple[str, Any]]:
+        names = self.list_arguments()
+        if len(args) > len(names):
+            raise MXNetValueError(
+                f"{len(args)} {what} were given, but the symbol has {len(names)} arguments: {', '.join(names)}"
+            )
+        return zip(names, args, strict=False)
+
     def _known_types(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, str]]:
         if args and kwargs:
             raise ValueError("Can only specify known argument types either by positional or kwargs way.")
-        given = zip(self.list_arguments(), args, strict=False) if args else kwargs.items()
+        given = self._in_order(args, "types") if args else kwargs.items()
         return [(name, dtype_name(dtype)) for name, dtype in given if dtype is not None]

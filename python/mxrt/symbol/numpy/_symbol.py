@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ...base import NotImplementedForSymbol
 from .._operators import apply
-from ..symbol import Symbol
+from ..symbol import Symbol, load_json
 
 __all__ = ["_Symbol", "apply_np"]
 
@@ -30,6 +30,11 @@ def _method(name: str) -> Any:
     return method
 
 
+def _unpickled(text: str) -> _Symbol:
+    """The symbol of pickled JSON."""
+    return load_json(text).as_np_ndarray()  # type: ignore[no-any-return]
+
+
 class _Symbol(Symbol):
     """A symbol whose operators and methods are those of arrays of ``mx.np``.
 
@@ -45,6 +50,15 @@ class _Symbol(Symbol):
     def as_np_ndarray(self) -> _Symbol:
         """The symbol itself."""
         return self
+
+    def __copy__(self) -> _Symbol:
+        return super().__copy__().as_np_ndarray()  # type: ignore[no-any-return]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Symbol:
+        return super().__deepcopy__(memo).as_np_ndarray()  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.tojson(remove_amp_cast=False),)
 
     @property
     def num_outputs(self) -> int:
