@@ -391,7 +391,7 @@ impl OpenDevice {
         if self.lost.set(failure.clone()).is_err() {
             return;
         }
-        self.engine.record_failure(&failure);
+        self.engine.without_fork(|| self.engine.record_failure(&failure));
         self.every_stream().into_iter().for_each(Stream::abandon);
     }
 
