@@ -173,10 +173,26 @@ impl Engine {
         if self.is_naive() {
             // SAFETY: contract.
             unsafe { self.drain_here(slot, ready) };
+        } else if ready.special || self.cancelling.load(Ordering::Relaxed) {
+            // SAFETY: contract.
+            unsafe { self.publish_wanted(slot, ready) };
         } else {
             // SAFETY: contract.
             unsafe { self.sched.enqueue(self, ready) };
         }
+    }
+
+    /// Queues newly ready ops, or runs them here in a naive engine, without a look at deadlines and
+    /// at what is cancelled.
+    ///
+    /// # Safety
+    /// As for `publish`.
+    pub(crate) unsafe fn publish_all(&'static self, slot: &'static Slot, ready: Chain) {
+        if ready.len == 0 {
+            return;
+        }
+        // SAFETY: contract.
+        unsafe { if self.is_naive() { self.drain_here(slot, ready) } else { self.sched.enqueue(self, ready) } };
     }
 
     /// Runs ready ops in this thread, one after the other; those of a nested call are left to the
@@ -210,7 +226,7 @@ impl Engine {
         slot.drain.set(before);
     }
 
-    /// Queues an op after the others that are ready.
+    /// Queues an op after the others that are ready. It is new, or a turn of one that runs.
     ///
     /// # Safety
     /// The op is ready, belongs to the caller and is counted unless it is a waiter.
@@ -220,7 +236,7 @@ impl Engine {
         unsafe {
             debug_assert!((*op).class.runs_at_once() || OpBlock::has(op, crate::op::block::COUNTED));
             chain.add(op);
-            self.publish(slot, chain);
+            self.publish_all(slot, chain);
         }
     }
 }

@@ -171,7 +171,11 @@ impl Engine {
                     slot.restore_token(before);
                     self.sched.give_back(self, token);
                 }
-                None => self.enqueue_one(slot, op),
+                None => {
+                    let mut ready = Chain::new();
+                    ready.add(op);
+                    self.publish(slot, ready);
+                }
             }
         }
         slot.exit();
