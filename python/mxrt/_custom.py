@@ -195,11 +195,15 @@ class _Threads:
         first = True
         while (taken := _mxrt.next_custom_call(first)) is not None:
             first = False
-            number, alone = taken
-            error = self._start_another() if alone else None
-            if error is None:
-                error = self._run(number)
-            _mxrt.finish_custom_call(number, error)
+            self._answer(*taken)
+
+    def _answer(self, number: int, alone: bool) -> None:
+        # In a frame of its own: an idle thread must not hold the last error, whose traceback keeps
+        # the arrays of its call.
+        error = self._start_another() if alone else None
+        if error is None:
+            error = self._run(number)
+        _mxrt.finish_custom_call(number, error)
 
     def _start_another(self) -> BaseException | None:
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -366,3 +368,23 @@ def test_waiting_for_everything_inside_of_an_operator_is_an_error(mx, operator) 
 
     assert mx.nd.Custom(x, op_type=operator("waits_for_one", wait_for_one)).asnumpy().tolist() == [2, 2]
     mx.nd.waitall()
+
+
+def test_an_idle_thread_keeps_nothing_of_a_call_that_failed(mx, operator) -> None:
+    gone = threading.Event()
+
+    class Held:
+        pass
+
+    def run(in_data, out_data) -> None:
+        held = Held()
+        weakref.finalize(held, gone.set)
+        raise ValueError("the frame of this error has what was held")
+
+    operator("fails_and_holds", run)
+    with pytest.raises(mx.MXNetError, match="the frame of this error"):
+        mx.nd.Custom(mx.nd.ones(3), op_type="fails_and_holds").wait_to_read()
+    # The engine holds no error that was raised; the thread has none when it has handed it over.
+    mx.nd.waitall()
+    gc.collect()
+    assert gone.wait(20)

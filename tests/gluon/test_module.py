@@ -59,6 +59,17 @@ def test_parameters_that_are_missing_or_misshapen_are_all_named(mx, module) -> N
     assert sorted(module.get_params()[0]) == ["fc_bias", "fc_weight"]
 
 
+def test_weights_that_come_with_batches_are_those_of_the_batch(mx) -> None:
+    fc = mx.sym.FullyConnected(mx.sym.var("data"), mx.sym.var("w"), num_hidden=2, name="fc")
+    mod = mx.mod.Module(fc, data_names=["data", "w"], label_names=None)
+    mod.bind([("data", (1, 3)), ("w", (2, 3))], for_training=False)
+    mod.init_params(mx.init.One())
+    data, weights = mx.nd.ones((1, 3)), [mx.nd.full((2, 3), value) for value in (1, 2)]
+    for which in (0, 0, 1, 1, 0):
+        mod.forward(mx.io.DataBatch([data, weights[which]]))
+        assert mod.get_outputs()[0].asnumpy().tolist() == [[3.0 * (which + 1)] * 2]
+
+
 def test_names_that_do_not_fit_are_named(mx, module) -> None:
     fc = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
     with pytest.raises(ValueError, match="'data' is not found"):

@@ -2,20 +2,18 @@
 
 use crate::config::{Config, EngineError, EngineKind};
 use crate::device::Devices;
+use crate::failure::unobserved::Unobserved;
 use crate::failure::{Failure, FailureKind};
 use crate::memory::MemoryPool;
 use crate::op::block::{Chain, OpBlock};
 use crate::process::slot::{Counts, Slot};
 use crate::push::bulk::Bulks;
 use crate::sched::Sched;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
 use crate::var::Var;
 use crate::wait::Waiters;
 use crate::wait::all::Epochs;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Failures the engine remembers for `wait_all`; beyond, it counts.
-pub(crate) const MAX_ORIGINS: usize = 1024;
 
 /// Orders ops by the variables they read and write, and runs them. Always used by reference: an
 /// engine lives as long as the process, because leaving a process never runs destructors of a
@@ -32,7 +30,7 @@ pub struct Engine {
     pub(crate) epochs: Epochs,
     pub(crate) bulks: Bulks,
     pub(crate) waiters: Waiters,
-    unobserved: Mutex<(Vec<Failure>, u64)>,
+    unobserved: Mutex<Unobserved>,
     has_failures: AtomicBool,
     memory: MemoryPool,
     pub(crate) devices: Devices,
@@ -52,7 +50,7 @@ impl Engine {
             epochs: Epochs::new(),
             bulks: Bulks::new(),
             waiters: Waiters::new(),
-            unobserved: Mutex::new((Vec::with_capacity(MAX_ORIGINS), 0)),
+            unobserved: Mutex::new(Unobserved::new()),
             has_failures: AtomicBool::new(false),
             memory: MemoryPool::new(config.memory_limit),
             devices: Devices::new(config.drivers, config.compute_streams),
@@ -119,7 +117,7 @@ impl Engine {
         self.epochs.notify();
     }
 
-    /// Remembers a new origin for `wait_all`: bounded, observed ones make room first.
+    /// Remembers a new origin for `wait_all`.
     #[cold]
     pub(crate) fn record_failure(&self, failure: &Failure) {
         // A cancellation that a caller asked for is no news.
@@ -130,20 +128,8 @@ impl Engine {
         if failure.mark_recorded() {
             return;
         }
-        let mut gone = Vec::new();
-        let mut list = self.unobserved.lock();
-        // Walk the list only if a thread has observed something: otherwise every failure would cost
-        // a walk.
-        if list.0.len() >= MAX_ORIGINS && crate::failure::take_observed_since_sweep() {
-            let (observed, kept) = std::mem::take(&mut list.0).into_iter().partition(Failure::is_observed);
-            list.0 = kept;
-            gone = observed;
-        }
-        if list.0.len() < MAX_ORIGINS {
-            list.0.push(failure.clone())
-        } else {
-            list.1 += 1
-        }
+        let mut list = self.lock_unobserved();
+        let gone = list.add(failure);
         self.has_failures.store(true, Ordering::Release);
         drop(list);
         drop(gone);
@@ -154,11 +140,16 @@ impl Engine {
         if !self.has_failures.load(Ordering::Acquire) {
             return (Vec::new(), 0);
         }
-        let mut list = self.unobserved.lock();
-        let taken = std::mem::take(&mut *list);
+        let mut list = self.lock_unobserved();
+        let taken = list.take();
         self.has_failures.store(false, Ordering::Relaxed);
         drop(list);
         (taken.0.into_iter().filter(|f| !f.mark_observed()).collect(), taken.1)
+    }
+
+    fn lock_unobserved(&self) -> MutexGuard<'_, Unobserved> {
+        debug_assert!(crate::process::slot::current().is_inside(), "a fork must not find the lock held");
+        self.unobserved.lock()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -182,10 +173,26 @@ impl Engine {
         if self.is_naive() {
             // SAFETY: contract.
             unsafe { self.drain_here(slot, ready) };
+        } else if ready.special || self.cancelling.load(Ordering::Relaxed) {
+            // SAFETY: contract.
+            unsafe { self.publish_wanted(slot, ready) };
         } else {
             // SAFETY: contract.
             unsafe { self.sched.enqueue(self, ready) };
         }
+    }
+
+    /// Queues newly ready ops, or runs them here in a naive engine, without a look at deadlines and
+    /// at what is cancelled.
+    ///
+    /// # Safety
+    /// As for `publish`.
+    pub(crate) unsafe fn publish_all(&'static self, slot: &'static Slot, ready: Chain) {
+        if ready.len == 0 {
+            return;
+        }
+        // SAFETY: contract.
+        unsafe { if self.is_naive() { self.drain_here(slot, ready) } else { self.sched.enqueue(self, ready) } };
     }
 
     /// Runs ready ops in this thread, one after the other; those of a nested call are left to the
@@ -219,7 +226,7 @@ impl Engine {
         slot.drain.set(before);
     }
 
-    /// Queues an op after the others that are ready.
+    /// Queues an op after the others that are ready. It is new, or a turn of one that runs.
     ///
     /// # Safety
     /// The op is ready, belongs to the caller and is counted unless it is a waiter.
@@ -229,7 +236,7 @@ impl Engine {
         unsafe {
             debug_assert!((*op).class.runs_at_once() || OpBlock::has(op, crate::op::block::COUNTED));
             chain.add(op);
-            self.publish(slot, chain);
+            self.publish_all(slot, chain);
         }
     }
 }

@@ -207,6 +207,35 @@ fn the_list_of_failures_is_bounded_and_then_counts() {
     assert!(engine.wait_all().is_ok());
 }
 
+/// The cause of a failure may hold the arrays of its request.
+#[test]
+fn what_failures_hold_is_freed_when_they_have_been_observed() {
+    for engine in every_kind() {
+        let object = Arc::new(());
+        let fail = |var: &Var| {
+            let cause = object.clone();
+            engine.push(OpSpec::new("bad", &[(var, Access::Write)]), move |_| Err(error("seen").cause(cause)));
+        };
+        // One by one: nothing is left but the last one.
+        for _ in 0..100 {
+            let var = engine.new_var();
+            fail(&var);
+            assert_eq!(message_of(engine, &var).as_deref(), Some("seen"));
+        }
+        assert!(Arc::strong_count(&object) <= 10, "{} of 100 are held", Arc::strong_count(&object) - 1);
+        // Beside one that no thread has observed, and in groups.
+        let unseen = engine.new_var();
+        fail(&unseen);
+        for _ in 0..40 {
+            let vars: Vec<Var> = (0..5).map(|_| engine.new_var()).collect();
+            vars.iter().for_each(fail);
+            assert!(vars.iter().all(|var| message_of(engine, var).is_some()));
+        }
+        assert!(Arc::strong_count(&object) <= 32, "{} of 301 are held", Arc::strong_count(&object) - 1);
+        assert_eq!(messages(engine.wait_all()), ["seen"]);
+    }
+}
+
 #[test]
 fn failing_a_duplicate_fails_the_variable() {
     for engine in every_kind() {

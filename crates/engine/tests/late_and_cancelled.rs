@@ -145,6 +145,45 @@ fn a_core_that_becomes_free_tells_first_who_is_late() {
     }
 }
 
+/// Pushes an op on `var` whose token the returned sender uses from a thread that is no core.
+fn hold_back(engine: &'static Engine, var: &Var) -> OnComplete {
+    let (send, token) = std::sync::mpsc::channel();
+    engine.push_async(OpSpec::new("input", &[(var, Access::Write)]), move |_, token| send.send(token).unwrap());
+    token.recv_timeout(Duration::from_secs(60)).unwrap()
+}
+
+/// Ops of which no thread could know that they will not run while they were in the queue.
+#[test]
+fn what_becomes_ready_when_it_is_late_or_cancelled_waits_for_no_core() {
+    let _guard = watchdog(60);
+    for engine in pooled_kinds().filter(|engine| engine.cores() == 1) {
+        let (input, ran) = (engine.new_var(), Arc::default());
+        let token = hold_back(engine, &input);
+        let busy = occupy(engine);
+        let (late, cancelled, wanted) = (engine.new_var(), engine.new_var(), engine.new_var());
+        let of_late = engine.new_var();
+        let from_input = |var| [(&input, Access::Read), (var, Access::Write)];
+        let spec = from_input(&late);
+        engine.push(OpSpec::new("late", &spec).deadline(Instant::now()), adds(&ran));
+        engine.push(OpSpec::new("dependant", &[(&late, Access::Read), (&of_late, Access::Write)]), adds(&ran));
+        engine.push(OpSpec::new("cancelled", &from_input(&cancelled)), adds(&ran));
+        engine.push(OpSpec::new("wanted", &from_input(&wanted)), adds(&ran));
+        engine.cancel(&cancelled);
+        assert!(!engine.is_ready(&late) && !engine.is_ready(&cancelled));
+        token.complete(Ok(()));
+        // Known when the token has been used, whether any thread waits or not.
+        assert!(engine.is_ready(&late) && engine.is_ready(&of_late) && engine.is_ready(&cancelled));
+        assert_eq!(kind_of(engine.wait_to_read(&late)), Some(FailureKind::Deadline));
+        assert_eq!(kind_of(engine.wait_to_read(&of_late)), Some(FailureKind::Deadline));
+        assert_eq!(kind_of(engine.wait_to_read(&cancelled)), Some(FailureKind::Cancelled));
+        assert!(!engine.is_ready(&wanted) && ran.load(SeqCst) == 0, "the core was busy all the time");
+        drop(busy);
+        engine.wait_to_read(&wanted).unwrap();
+        engine.wait_all().unwrap();
+        assert_eq!(ran.load(SeqCst), 1);
+    }
+}
+
 /// Cancelling threads, deadlines, waiters and cores at once: every op is complete once, run or not.
 #[test]
 fn nothing_is_lost_or_completed_twice_while_many_cancel_and_are_late() {

@@ -92,6 +92,25 @@ fn the_cache_is_bounded() {
     assert!(stats.cached <= (256 << 20).max(stats.peak / 2) && stats.cached > 0, "{stats:?}");
 }
 
+/// Memory that was asked for in vain, or is held elsewhere, says nothing of the next requests.
+#[test]
+fn the_bound_of_the_cache_follows_from_what_blocks_have_held() {
+    let pool = with_limit(None);
+    assert!(pool.alloc(1 << 47).is_err(), "more than a process can address");
+    assert_eq!((pool.stats().peak, pool.stats().in_use), (0, 0));
+    drop(pool.charge(8 << 30).unwrap());
+    assert_eq!(pool.stats().peak, 8 << 30);
+    let blocks: Vec<_> = (0..40).map(|_| pool.alloc(16 << 20).unwrap()).collect();
+    drop(blocks);
+    let stats = pool.stats();
+    assert!(stats.cached <= (40 << 20) * 8, "{stats:?}: half of 640 MiB");
+    // With a charge, blocks have held no more.
+    let charge = pool.charge(8 << 30).unwrap();
+    let blocks: Vec<_> = (0..40).map(|_| pool.alloc(16 << 20).unwrap()).collect();
+    drop((blocks, charge));
+    assert!(pool.stats().cached <= (40 << 20) * 8, "{:?}", pool.stats());
+}
+
 #[test]
 fn a_request_that_is_refused_does_not_fail_a_small_one_beside_it() {
     let pool = with_limit(Some(4 << 20));

@@ -142,6 +142,48 @@ fn the_gate_is_failed_exactly_while_a_parameter_is() {
     }
 }
 
+/// A selective op succeeds although single writes of it have failed.
+#[test]
+fn a_gate_is_failed_by_the_single_writes_that_an_op_fails() {
+    let _guard = watchdog(60);
+    for engine in every_kind() {
+        let vars = parameters(engine, 3);
+        let (first, second) = (ParameterGate::new(engine, &vars[..2]), ParameterGate::new(engine, &vars[1..]));
+        let gates = [first, second];
+        let request = |gate: usize| {
+            let output = engine.new_var();
+            engine.push(OpSpec::new("request", &[gates[gate].read(), (&output, Access::Write)]), |_| Ok(()));
+            raised(engine.wait_to_read(&output))
+        };
+        let push = |vars: &[(&Var, Access)], fails: Option<usize>| {
+            let spec = OpSpec::new("selective", vars).kind(OpKind::Selective);
+            ParameterGate::push_through(&gates, engine, spec, move |ctx| {
+                let failure = ctx.failure(error("single"));
+                fails.into_iter().for_each(|i| ctx.fail_write(i, failure.clone()));
+                Ok(())
+            });
+        };
+        let other = engine.new_var();
+        let both = [(&other, Access::Write), (&vars[0], Access::Write)];
+        push(&both, Some(0));
+        assert_eq!((request(0), request(1)), (None, None), "what failed is no parameter");
+        push(&both, Some(1));
+        for _ in 0..2 {
+            assert_eq!((request(0).as_deref(), request(1)), (Some("single"), None), "of the first gate alone");
+        }
+        // With a read of the same variable the write keeps what was there.
+        push(&[(&vars[0], Access::Read), (&vars[0], Access::Write)], None);
+        assert_eq!((raised(engine.wait_to_read(&vars[0])), request(0)), (Some("single".into()), Some("single".into())));
+        push(&both, None);
+        assert_eq!((request(0), request(1)), (None, None));
+        push(&[(&vars[1], Access::Update)], Some(0));
+        assert_eq!((request(0).as_deref(), request(1).as_deref()), (Some("single"), Some("single")));
+        push(&[(&vars[1], Access::Write)], None);
+        assert_eq!((request(0), request(1)), (None, None));
+        let _ = engine.wait_all();
+    }
+}
+
 #[test]
 fn a_gate_waits_for_the_writes_before_it_and_leaves_nothing_behind() {
     let _guard = watchdog(60);

@@ -1,7 +1,7 @@
 //! Functions of other programs under the engine's order.
 
 use crate::NDArray;
-use crate::params::push_writing;
+use crate::params::{push_writing, with_gates};
 use mxrt_engine::{Access, Engine, FailureKind, OnComplete, OpError, OpName, OpSpec, RunCtx};
 use smallvec::SmallVec;
 
@@ -35,13 +35,21 @@ impl External<'_> {
     where
         F: FnOnce(&RunCtx<'_>, OnComplete) + Send + 'static,
     {
-        if let Some(array) = self.writes.iter().find(|array| array.chunk.gates.any()) {
-            let message = format!("{array:?} is a parameter of a compiled graph: write it by a synchronous function");
-            return Err(OpError::new(FailureKind::Value, message).op(self.name.as_str().to_owned()));
-        }
-        let vars = self.vars();
-        engine.push_async(OpSpec::new(self.name.clone(), &vars).priority(self.priority), run);
-        Ok(())
+        with_gates(engine, self.writes, |gates| {
+            if !gates.is_empty() {
+                return Err(self.writes_parameter());
+            }
+            let vars = self.vars();
+            engine.push_async(OpSpec::new(self.name.clone(), &vars).priority(self.priority), run);
+            Ok(())
+        })
+    }
+
+    fn writes_parameter(&self) -> OpError {
+        let array = self.writes.iter().find(|array| array.chunk.gates.any());
+        let named = array.map_or_else(String::new, |array| format!("{array:?}"));
+        let message = format!("{named} is a parameter of a compiled graph: write it by a synchronous function");
+        OpError::new(FailureKind::Value, message).op(self.name.as_str().to_owned())
     }
 
     fn vars(&self) -> SmallVec<[(&mxrt_engine::Var, Access); 4]> {

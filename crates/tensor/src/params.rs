@@ -49,6 +49,12 @@ impl Gates {
         })
     }
 
+    /// Whether no thread holds the list of gates.
+    #[cfg(test)]
+    pub fn may_be_added(&self) -> bool {
+        self.0.try_write().is_some()
+    }
+
     fn add(&self, gate: &ParameterGate, alive: &Arc<()>) {
         let mut gates = self.0.write();
         gates.retain(Guarded::is_used);
@@ -112,19 +118,38 @@ pub(crate) fn push_writing<F>(engine: &'static Engine, outputs: &[&NDArray], spe
 where
     F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
 {
+    with_gates(engine, outputs, |gates| push_through(gates, engine, spec, run));
+}
+
+/// Pushes an op through these gates, of which there are usually none.
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn push_through<F>(gates: &[ParameterGate], engine: &'static Engine, spec: OpSpec<'_>, run: F)
+where
+    F: FnOnce(&RunCtx<'_>) -> Result<(), OpError> + Send + 'static,
+{
+    match gates {
+        [] => engine.push(spec, run),
+        gates => ParameterGate::push_through(gates, engine, spec, run),
+    }
+}
+
+/// Calls `push` with the gates in front of `outputs`. None is added before it returns, so one that
+/// is added later waits for what `push` has pushed.
+#[cfg_attr(debug_assertions, track_caller)]
+pub(crate) fn with_gates<R>(
+    engine: &'static Engine,
+    outputs: &[&NDArray],
+    push: impl FnOnce(&[ParameterGate]) -> R,
+) -> R {
     engine.without_fork(|| {
-        // Held until the op is registered: then a gate that is added later waits for it.
         let held: SmallVec<[RwLockReadGuard<'_, Vec<Guarded>>; 4]> =
             outputs.iter().map(|a| a.chunk.gates.0.read_recursive()).collect();
-        if held.iter().all(|gates| gates.is_empty()) {
-            return engine.push(spec, run);
-        }
         let mut gates: Vec<ParameterGate> = Vec::new();
         for guarded in held.iter().flat_map(|g| g.iter()).filter(|g| g.is_used()) {
             if !gates.iter().any(|g| g.var().same(guarded.gate.var())) {
                 gates.push(guarded.gate.clone());
             }
         }
-        ParameterGate::push_through(&gates, engine, spec, run);
-    });
+        push(&gates)
+    })
 }

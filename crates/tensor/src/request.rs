@@ -3,7 +3,7 @@
 //! output.
 
 use crate::launch::write_access;
-use crate::params::push_writing;
+use crate::params::{push_through, with_gates};
 use crate::place::{Aside, Place, Span, Typed, readable};
 use crate::{Context, NDArray, ParameterSet, TensorMut, TensorRef, TensorType};
 use mxrt_engine::{
@@ -153,21 +153,24 @@ where
         started: None,
         body,
     };
-    // Writing a parameter goes through gates, which ops in parts do not.
-    if call.in_parts && !call.outputs.iter().any(|a| a.chunk.gates.any()) {
-        return engine.push_in_parts(spec, move |ctx| work.part(ctx));
-    }
-    push_writing(engine, call.outputs, spec, move |ctx| {
-        loop {
-            match work.part(ctx)? {
-                PartStatus::Again => {}
-                PartStatus::Suspended(_) => return Err(not_in_parts()),
-                PartStatus::Done(fails) => {
-                    fails.into_iter().for_each(|(i, failure)| ctx.fail_write(i, failure));
-                    return Ok(());
+    with_gates(engine, call.outputs, |gates| {
+        // Writing a parameter goes through gates, which ops in parts do not.
+        if call.in_parts && gates.is_empty() {
+            return engine.push_in_parts(spec, move |ctx| work.part(ctx));
+        }
+        let whole = move |ctx: &RunCtx<'_>| {
+            loop {
+                match work.part(ctx)? {
+                    PartStatus::Again => {}
+                    PartStatus::Suspended(_) => return Err(not_in_parts()),
+                    PartStatus::Done(fails) => {
+                        fails.into_iter().for_each(|(i, failure)| ctx.fail_write(i, failure));
+                        return Ok(());
+                    }
                 }
             }
-        }
+        };
+        push_through(gates, engine, spec, whole);
     });
 }
 
@@ -237,5 +240,41 @@ impl CallState {
             state.failures = (0..inputs).map(|i| ctx.failure_of(i)).chain(of_params).collect();
         }
         state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DType;
+    use mxrt_engine::{Config, EngineKind};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// A gate that was added between the look for gates and the push would open before the call
+    /// has written the parameter. A naive engine runs the call within its push.
+    #[test]
+    fn no_gate_is_added_while_a_call_in_parts_is_pushed() {
+        let config = Config { kind: EngineKind::Naive, ..Config::default() };
+        let engine = Engine::start(config).expect("the engine starts");
+        let tensor = || TensorType::new(DType::F32, &[1][..]);
+        let output = NDArray::new(engine, Context::cpu(0), tensor()).expect("the array is made");
+        let (array, held) = (output.clone(), Arc::new(AtomicBool::new(false)));
+        let seen = held.clone();
+        let outputs = [&output];
+        let call = CallLaunch { in_parts: true, ..CallLaunch::new("call".into(), &[], &outputs, Cost::Large) };
+        launch_call(engine, call, move |_| {
+            seen.store(!array.chunk.gates.may_be_added(), Ordering::Relaxed);
+            Ok(CallProgress::Done(Vec::new()))
+        });
+        assert!(held.load(Ordering::Relaxed), "the list of gates was open");
+        let (array, seen) = (output.clone(), held.clone());
+        held.store(false, Ordering::Relaxed);
+        let function = crate::External { name: "function".into(), reads: &[], writes: &outputs, priority: 0 };
+        let pushed = function.push_async(engine, move |_, token| {
+            seen.store(!array.chunk.gates.may_be_added(), Ordering::Relaxed);
+            token.complete(Ok(()));
+        });
+        assert!(pushed.is_ok() && held.load(Ordering::Relaxed), "the list of gates was open");
+        assert!(output.chunk.gates.may_be_added());
     }
 }

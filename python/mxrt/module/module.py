@@ -120,7 +120,13 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self._mine = threading.local()
-        self._op = CachedOp(self._symbol) if self.binded else None
+        self._op = self._compile(self._symbol) if self.binded else None
+
+    def _compile(self, symbol: Symbol) -> CachedOp:
+        """The graph, in which what batches bring is no parameter, whatever it is used as."""
+        given = {*self._data_names, *self._label_names, *self._state_names}
+        indices = [i for i, name in enumerate(symbol.list_inputs()) if name in given]
+        return CachedOp(symbol, {"data_indices": indices})
 
     def _check_names(self, names: list[str], kind: str, required: bool) -> None:
         for name in names:
@@ -287,7 +293,7 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
             check_shared(shared_module, len(self._context))
         self._group = None
         self._set_shapes(descriptions(data_shapes), descriptions(label_shapes) or None)
-        self._op, self._training = CachedOp(self._symbol), {}
+        self._op, self._training = self._compile(self._symbol), {}
         self.for_training: bool = bool(for_training)
         if shared_module is not None:
             self._borrow(shared_module)
@@ -373,7 +379,7 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
         if key not in self._training:
             form = training_form(self._symbol, *key)
             same = form is self._symbol
-            self._training[key] = (self._op, self._order) if same else (CachedOp(form), form.list_inputs())
+            self._training[key] = (self._op, self._order) if same else (self._compile(form), form.list_inputs())
         return self._training[key]
 
     def _bind_values(self, place: int, op: CachedOp, order: list[str]) -> tuple[_mxrt.BoundOp, list[str]]:

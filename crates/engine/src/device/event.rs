@@ -113,7 +113,7 @@ impl EventRecord {
                 }
                 complete
             }
-            Err(error) => device.note_error(&error, "looking at an event") && device.is_lost(),
+            Err(error) => device.note_error(&error, "looking at an event"),
         }
     }
 }

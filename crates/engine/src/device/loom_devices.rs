@@ -5,7 +5,7 @@ use super::api::*;
 use super::event::EventRef;
 use super::memory::MemoryOrigin;
 use super::open::OpenDevice;
-use super::park::ParkedList;
+use super::park::ParkedOp;
 use super::staging::Direction;
 use super::sync_object::Garbage;
 use crate::config::{Config, EngineKind};
@@ -239,7 +239,7 @@ fn memory_that_is_freed_while_another_asks_comes_with_its_events() {
 fn a_parked_op_is_sent_on_once_although_everything_ends() {
     model(|| {
         let op = std::ptr::without_provenance_mut(64);
-        let (parked, taken) = (Shared::new(ParkedList::new(op)), Shared::new(AtomicU64::new(0)));
+        let (parked, taken) = (Shared::new(ParkedOp::new(op)), Shared::new(AtomicU64::new(0)));
         let other = {
             let (parked, taken) = (parked.clone(), taken.clone());
             thread::spawn(move || {

@@ -381,12 +381,13 @@ impl OpenDevice {
         Failure::new((*error).clone())
     }
 
-    /// Looks whether an error means that the device is lost. Always true.
+    /// Looks whether an error means that the device is lost. True: it is lost now, by this error or
+    /// an earlier one.
     pub(crate) fn note_error(&self, error: &DeviceError, doing: &str) -> bool {
         if error.class == ErrorClass::Lost {
             self.lose(error, doing);
         }
-        true
+        self.is_lost()
     }
 
     #[cold]
@@ -400,7 +401,7 @@ impl OpenDevice {
         if self.lost.set(failure.clone()).is_err() {
             return;
         }
-        self.engine.record_failure(&failure);
+        self.engine.without_fork(|| self.engine.record_failure(&failure));
         self.every_stream().into_iter().for_each(Stream::abandon);
     }
 

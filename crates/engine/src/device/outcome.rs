@@ -262,7 +262,12 @@ pub(crate) fn settle(event: &EventRef) {
     if event.is_settled() {
         return;
     }
-    let mut stack = vec![event.clone()];
+    // A fork must find none of the locks held by which outcomes are decided and noted.
+    event.stream.device.engine.without_fork(|| settle_all(event.clone()));
+}
+
+fn settle_all(event: EventRef) {
+    let mut stack = vec![event];
     while let Some(top) = stack.last() {
         // Nothing can be said before it is complete. What it depends on is, then, or its device is
         // lost.

@@ -19,15 +19,15 @@ use std::sync::{Arc, PoisonError, Weak};
 /// An op that waits for events.
 pub(crate) struct Parked {
     engine: &'static Engine,
-    op: ParkedList,
+    op: ParkedOp,
 }
 
 /// An op that belongs to the thread that takes it first.
-pub(super) struct ParkedList(AtomicPtr<OpBlock>);
+pub(super) struct ParkedOp(AtomicPtr<OpBlock>);
 
-impl ParkedList {
+impl ParkedOp {
     pub fn new(op: *mut OpBlock) -> Self {
-        ParkedList(AtomicPtr::new(op))
+        ParkedOp(AtomicPtr::new(op))
     }
 
     /// Null: another thread has it.
@@ -123,7 +123,7 @@ impl Engine {
                 self.count_push(slot, op);
             }
         }
-        let parked = Arc::new(Parked { engine: self, op: ParkedList::new(op) });
+        let parked = Arc::new(Parked { engine: self, op: ParkedOp::new(op) });
         let weak: Weak<Parked> = Arc::downgrade(&parked);
         self.devices.note_parked(weak);
         when_all_complete(events, move || parked.send_on());
@@ -171,7 +171,11 @@ impl Engine {
                     slot.restore_token(before);
                     self.sched.give_back(self, token);
                 }
-                None => self.enqueue_one(slot, op),
+                None => {
+                    let mut ready = Chain::new();
+                    ready.add(op);
+                    self.publish(slot, ready);
+                }
             }
         }
         slot.exit();

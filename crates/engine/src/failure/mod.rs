@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 mod kind;
 mod panic;
+pub(crate) mod unobserved;
 
 pub use kind::FailureKind;
 pub(crate) use panic::{discard, panic_error, panic_text};
@@ -239,7 +240,7 @@ struct Inner {
 /// A thread has observed a failure since the list of unobserved ones was last swept.
 static OBSERVED_SINCE_SWEEP: AtomicBool = AtomicBool::new(false);
 
-pub(crate) fn take_observed_since_sweep() -> bool {
+fn take_observed_since_sweep() -> bool {
     OBSERVED_SINCE_SWEEP.swap(false, Ordering::Relaxed)
 }
 

@@ -1,9 +1,10 @@
 //! Memory of arrays: blocks by size class, recycled, bounded.
 
+mod free_blocks;
 pub mod reserve;
 
+use crate::memory::free_blocks::FreeBlocks;
 use crate::process::slot;
-use crate::sync::Mutex;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
@@ -17,7 +18,7 @@ const MAPPED_FROM: usize = 128 << 10;
 /// Least size of blocks that are aligned for huge pages.
 const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
-/// Freed memory that is kept in any case; above, up to half of the highest use so far.
+/// Freed memory that is kept in any case; above, up to half of what blocks have held at most.
 const CACHE_FLOOR: usize = 256 << 20;
 const NO_LIMIT: usize = usize::MAX;
 /// Largest request: the classes above could not be computed without overflow.
@@ -126,6 +127,13 @@ fn allocate(bytes: usize) -> Option<*mut u8> {
     Some(unsafe { alloc_zeroed(layout) })
 }
 
+/// Raises a highest value, which seldom changes.
+fn raise(highest: &AtomicUsize, value: usize) {
+    if value > highest.load(Ordering::Relaxed) {
+        highest.fetch_max(value, Ordering::Relaxed);
+    }
+}
+
 fn mapped(bytes: usize) -> usize {
     bytes.next_multiple_of(4096)
 }
@@ -219,9 +227,13 @@ pub struct MemoryStats {
 
 /// Hands out blocks and takes them back.
 pub struct MemoryPool {
-    free: Box<[Mutex<Vec<RawMemory>>]>,
+    free: Box<[FreeBlocks]>,
     in_use: AtomicUsize,
+    /// Part of `in_use` that is outside of blocks.
+    charged: AtomicUsize,
     peak: AtomicUsize,
+    /// Highest number of bytes in blocks so far.
+    most_in_blocks: AtomicUsize,
     cached: AtomicUsize,
     limit: AtomicUsize,
     fresh: AtomicUsize,
@@ -231,9 +243,11 @@ pub struct MemoryPool {
 impl MemoryPool {
     pub(crate) fn new(limit: Option<usize>) -> Self {
         MemoryPool {
-            free: (0..CLASSES).map(|_| Mutex::new(Vec::new())).collect(),
+            free: (0..CLASSES).map(|_| FreeBlocks::new()).collect(),
             in_use: AtomicUsize::new(0),
+            charged: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
+            most_in_blocks: AtomicUsize::new(0),
             cached: AtomicUsize::new(0),
             limit: AtomicUsize::new(limit.unwrap_or(NO_LIMIT)),
             fresh: AtomicUsize::new(0),
@@ -255,6 +269,7 @@ impl MemoryPool {
         let before = self.count(size).map_err(error)?;
         if let Some(raw) = self.take_cached(class) {
             self.recycled.fetch_add(1, Ordering::Relaxed);
+            self.note_blocks(before + size);
             return Ok(Block::new(raw, bytes, self));
         }
         self.make_room(before.saturating_add(size));
@@ -267,6 +282,7 @@ impl MemoryPool {
             return Err(error(before));
         };
         self.fresh.fetch_add(1, Ordering::Relaxed);
+        self.note_blocks(before + size);
         Ok(Block::new(raw, bytes, self))
     }
 
@@ -275,6 +291,8 @@ impl MemoryPool {
     pub fn charge(&'static self, bytes: usize) -> Result<Charge, OutOfMemory> {
         let error = |in_use| OutOfMemory { asked: bytes, limit: self.limit(), in_use };
         let before = self.count(bytes).map_err(error)?;
+        self.charged.fetch_add(bytes, Ordering::Relaxed);
+        raise(&self.peak, before + bytes);
         self.make_room(before.saturating_add(bytes));
         Ok(Charge { bytes, pool: self })
     }
@@ -284,9 +302,14 @@ impl MemoryPool {
     fn count(&self, size: usize) -> Result<usize, usize> {
         let limit = self.limit.load(Ordering::Relaxed);
         let fits = |in_use: usize| in_use.checked_add(size).filter(|sum| *sum <= limit);
-        let before = self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)?;
-        self.peak.fetch_max(before + size, Ordering::Relaxed);
-        Ok(before)
+        self.in_use.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
+    }
+
+    /// Notes that a block has its memory, and how much was in use then. A request that fails must
+    /// not raise the bound of the cache, which follows from what blocks have held.
+    fn note_blocks(&self, in_use: usize) {
+        raise(&self.peak, in_use);
+        raise(&self.most_in_blocks, in_use.saturating_sub(self.charged.load(Ordering::Relaxed)));
     }
 
     /// The limit covers what is cached as well: that goes before the system is asked for more.
@@ -300,7 +323,7 @@ impl MemoryPool {
     fn take_cached(&self, class: usize) -> Option<RawMemory> {
         let slot = slot::current();
         slot.enter();
-        let raw = self.free[class].lock().pop();
+        let raw = self.free[class].take_last();
         slot.exit();
         if raw.is_some() {
             self.cached.fetch_sub(bytes_of(class), Ordering::Relaxed);
@@ -314,20 +337,11 @@ impl MemoryPool {
             return;
         }
         self.in_use.fetch_sub(size, Ordering::Relaxed);
-        let bound = CACHE_FLOOR.max(self.peak.load(Ordering::Relaxed) / 2);
+        let bound = CACHE_FLOOR.max(self.most_in_blocks.load(Ordering::Relaxed) / 2);
         let cached = self.cached.fetch_add(size, Ordering::Relaxed).saturating_add(size);
         let slot = slot::current();
         slot.enter();
-        let mut free = self.free[class_of(size)].lock();
-        // Where the list cannot grow, the system needs the memory more.
-        let refused = match free.try_reserve(1) {
-            Ok(()) => {
-                free.push(raw);
-                None
-            }
-            Err(_) => Some(raw),
-        };
-        drop(free);
+        let refused = self.free[class_of(size)].give(raw);
         if refused.is_some() {
             self.cached.fetch_sub(size, Ordering::Relaxed);
         }
@@ -342,14 +356,9 @@ impl MemoryPool {
     /// blocks in the place of those in daily use.
     fn evict(&self, bound: usize) {
         while self.cached.load(Ordering::Relaxed) > bound {
-            let held = |class: &usize| self.free[*class].lock().len() * bytes_of(*class);
-            let Some(most) = (0..CLASSES).max_by_key(held) else { return };
-            let mut free = self.free[most].lock();
-            if free.is_empty() {
-                return;
-            }
-            let oldest = free.remove(0);
-            drop(free);
+            let held = |class: &usize| self.free[*class].len() * bytes_of(*class);
+            let most = (0..CLASSES).max_by_key(held);
+            let Some(oldest) = most.and_then(|class| self.free[class].take_oldest()) else { return };
             self.cached.fetch_sub(oldest.bytes, Ordering::Relaxed);
         }
     }
@@ -380,7 +389,7 @@ impl MemoryPool {
         let slot = slot::current();
         slot.enter();
         for (class, free) in self.free.iter().enumerate() {
-            let gone = std::mem::take(&mut *free.lock());
+            let gone = free.take_all();
             self.cached.fetch_sub(gone.len() * bytes_of(class), Ordering::Relaxed);
         }
         slot.exit();
@@ -402,6 +411,7 @@ pub struct Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
+        self.pool.charged.fetch_sub(self.bytes, Ordering::Relaxed);
         self.pool.in_use.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
@@ -443,6 +453,7 @@ impl Block {
         if self.released.load(Ordering::Relaxed) {
             let error = |in_use| OutOfMemory { asked: self.len, limit: self.pool.limit(), in_use };
             let before = self.pool.count(self.raw.bytes).map_err(error)?;
+            self.pool.note_blocks(before + self.raw.bytes);
             self.pool.make_room(before.saturating_add(self.raw.bytes));
             self.released.store(false, Ordering::Relaxed);
         }

@@ -96,6 +96,11 @@ impl RunCtx<'_> {
         }
     }
 
+    /// The failure that `fail_write` has given to access `i`.
+    pub(crate) fn failure_given(&self, i: usize) -> Option<Failure> {
+        self.fails.lock().iter().find(|(j, _)| *j == i).map(|(_, failure)| failure.clone())
+    }
+
     /// The failure that this error becomes here: with name, device and origin of this op, where the
     /// error does not say. For [`fail_write`](RunCtx::fail_write); an error that is returned is
     /// treated so anyway.

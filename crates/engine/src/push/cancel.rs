@@ -5,7 +5,8 @@
 //! granted, so order and dependants need no second rule. One that is ready and waits for a core is
 //! taken off the ready queue, under the queue's lock, and completed by the thread that cancels it;
 //! one whose deadline has passed by the thread that notices: a thread that waits for a result of
-//! it, or the next core that looks for work. No caller has to be notified of a cancellation that
+//! it, or the next core that looks for work. One that becomes ready later is completed by the
+//! thread that makes it ready. No caller has to be notified of a cancellation that
 //! its caller asked for: such failures count as observed.
 
 use crate::engine::Engine;
@@ -15,6 +16,7 @@ use crate::process::slot::{self, Slot};
 use crate::push::complete::inherited;
 use crate::sync::atomic::Ordering;
 use crate::var::Var;
+use std::time::Instant;
 
 impl Engine {
     /// Cancels every write of the variable that was pushed before and has not started. An op does
@@ -65,23 +67,52 @@ impl Engine {
             // SAFETY: contract; what becomes ready is ours, too.
             unsafe {
                 self.execute(slot, op, &mut ready);
-                while let Some(op) = ready.take() {
-                    if self.will_not_run(op) { ops.add(op) } else { rest.add(op) }
-                }
+                self.divide(ready, &mut ops, &mut rest);
             }
         }
         // SAFETY: contract.
-        unsafe { self.publish(slot, rest) };
+        unsafe { self.publish_all(slot, rest) };
     }
 
-    /// Whether a ready op is complete without running. What devices do is not asked: such an op
-    /// waits its turn.
+    /// Completes the ops of a chain that will not run, which no `cancel` and no waiter has found in
+    /// the queue before, and queues the rest.
+    ///
+    /// # Safety
+    /// The ops are ready and belong to the caller, which is inside the fork gate.
+    #[cold]
+    pub(crate) unsafe fn publish_wanted(&'static self, slot: &'static Slot, ready: Chain) {
+        let (mut unrun, mut rest) = (Chain::new(), Chain::new());
+        // SAFETY: contract.
+        unsafe {
+            self.divide(ready, &mut unrun, &mut rest);
+            self.publish_all(slot, rest);
+            self.complete_unrun(slot, unrun);
+        }
+    }
+
+    /// Divides ready ops into those that are complete without running, and the rest.
+    ///
+    /// # Safety
+    /// The ops are ready and belong to the caller.
+    unsafe fn divide(&self, mut ready: Chain, unrun: &mut Chain, rest: &mut Chain) {
+        while let Some(op) = ready.take() {
+            // SAFETY: contract.
+            unsafe { if self.will_not_run(op) { unrun.add(op) } else { rest.add(op) } };
+        }
+    }
+
+    /// Whether a ready op is complete without running: it is late, unwanted, or inherits a failure.
+    /// What devices do is not asked: an op of which they may decide waits its turn.
     ///
     /// # Safety
     /// All accesses of `op` are granted.
     unsafe fn will_not_run(&self, op: *mut OpBlock) -> bool {
         // SAFETY: contract.
         unsafe {
+            // Its closure looks at the clock again, and then returns the failure.
+            if OpBlock::deadline(op).is_some_and(|deadline| Instant::now() > deadline) {
+                return true;
+            }
             let skips = matches!((*op).class, Class::Strict | Class::Async) && inherited(op).is_some();
             !self.devices.in_use() && (skips || ((*op).class.can_be_cancelled() && self.is_unwanted(op)))
         }

@@ -41,6 +41,7 @@ impl Sched {
         };
         let token = if awaited { self.tokens.take() } else { None }?;
         state.queues.pop();
+        state.kept.release_one();
         self.queued.store(state.queues.len(), Ordering::Release);
         self.jobs.store(self.jobs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let woken = state.woken.filter(|worker| worker.is_woken());

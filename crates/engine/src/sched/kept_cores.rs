@@ -12,19 +12,20 @@ use std::time::{Duration, Instant};
 /// shorter than what a request notices that could have been helped.
 const KEPT_FOR: Duration = Duration::from_micros(300);
 
-/// The times from which each of the kept cores may help, earliest first. It does not matter
-/// which cores they are.
+/// The kept cores, by their tokens, and the times from which they may help, earliest first.
 #[derive(Default)]
-pub(crate) struct KeptCores(VecDeque<Instant>);
+pub(crate) struct KeptCores(VecDeque<(usize, Instant)>);
 
 impl KeptCores {
-    /// A core has become free.
-    pub fn keep(&mut self) {
+    /// A core has become free. It is kept once, although the op that ran on it since it was kept
+    /// before may have begun in its pusher, which releases none.
+    pub fn keep(&mut self, token: usize) {
         self.count();
-        self.0.push_back(Instant::now() + KEPT_FOR);
+        self.0.retain(|(kept, _)| *kept != token);
+        self.0.push_back((token, Instant::now() + KEPT_FOR));
     }
 
-    /// A request begins on one of them.
+    /// A request begins on one of them; it does not matter on which.
     pub fn release_one(&mut self) {
         self.0.pop_front();
     }
@@ -33,7 +34,7 @@ impl KeptCores {
     pub fn count(&mut self) -> usize {
         if !self.0.is_empty() {
             let now = Instant::now();
-            self.0.retain(|until| *until > now);
+            self.0.retain(|(_, until)| *until > now);
         }
         self.0.len()
     }
@@ -41,7 +42,7 @@ impl KeptCores {
     /// How long it is until the first of them may help.
     pub fn next_release(&mut self) -> Option<Duration> {
         self.count();
-        self.0.front().map(|until| until.saturating_duration_since(Instant::now()))
+        self.0.front().map(|(_, until)| until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -52,16 +53,24 @@ mod tests {
     #[test]
     fn a_core_is_kept_until_a_request_begins_or_its_time_has_passed() {
         let mut kept = KeptCores::default();
-        kept.keep();
+        kept.keep(0);
         assert_eq!(kept.0.len(), 1);
         kept.release_one();
         assert_eq!((kept.0.len(), kept.next_release()), (0, None));
-        kept.keep();
+        kept.keep(0);
         std::thread::sleep(KEPT_FOR);
         // A thread that sleeps for what is left must not find that it is nothing, again and again.
         assert_eq!(kept.next_release(), None);
-        kept.keep();
+        kept.keep(0);
         std::thread::sleep(KEPT_FOR);
         assert_eq!(kept.count(), 0);
+    }
+
+    #[test]
+    fn a_core_whose_ops_begin_in_their_pusher_is_kept_once() {
+        let mut kept = KeptCores::default();
+        (0..100).for_each(|_| kept.keep(1));
+        kept.keep(0);
+        assert!(kept.0.len() <= 2, "{} kept of 2 cores", kept.0.len());
     }
 }

@@ -52,9 +52,9 @@ impl CoreLimit {
 
 /// The bound of a run, if it has one.
 #[derive(Default)]
-pub(super) struct OfRun(AtomicPtr<CoreLimit>);
+pub(super) struct RunLimit(AtomicPtr<CoreLimit>);
 
-impl OfRun {
+impl RunLimit {
     pub(super) fn get(&self) -> Option<&'static CoreLimit> {
         // SAFETY: only references that live for ever are stored.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }

@@ -390,7 +390,7 @@ impl Engine {
             state.open_runs.retain(|&t| t != token);
             // Without other runs there is nothing that this core could help.
             if !state.open_runs.is_empty() {
-                state.kept.keep();
+                state.kept.keep(token);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! and reports it through one line, which moves to its cache and back. Between caches that share
 //! nothing, each such move takes a fifth of a microsecond.
 
-use super::limit::OfRun;
+use super::limit::RunLimit;
 use crate::failure::discard;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ pub(crate) struct Run {
     /// Whether helpers may expect more rounds.
     open: AtomicBool,
     /// The bound of the op whose run it is.
-    pub(super) limit: OfRun,
+    pub(super) limit: RunLimit,
     driver: CachePadded<Driver>,
 }
 
@@ -131,7 +131,7 @@ impl Run {
             seats: (0..members).map(|_| CachePadded::new(Seat::new())).collect(),
             members: AtomicU64::new(0),
             open: AtomicBool::new(false),
-            limit: OfRun::default(),
+            limit: RunLimit::default(),
             driver: CachePadded::new(Driver {
                 done_before: Cell::new(0),
                 alone_since: Cell::new(None),

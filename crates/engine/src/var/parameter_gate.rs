@@ -7,7 +7,7 @@
 //! the pushes.
 
 use crate::engine::Engine;
-use crate::failure::OpError;
+use crate::failure::{Failure, OpError};
 use crate::op::ctx::RunCtx;
 use crate::op::spec::{Access, OpSpec};
 use crate::var::Var;
@@ -82,22 +82,47 @@ impl ParameterGate {
         let declared = spec.vars;
         let first = declared.len();
         let mut accesses = declared.to_vec();
-        // A whole write: success heals a gate, unless a parameter that this op does not write has
-        // failed.
+        // A whole write: success heals a gate, unless a parameter is failed afterwards.
         accesses.extend(gates.iter().map(|g| (&g.gate, Access::Write)));
-        let written = |p: &&Var| declared.iter().any(|(v, access)| *access == Access::Write && v.same(p));
-        let others_of =
-            |gate: &ParameterGate| -> Vec<Var> { gate.parameters.iter().filter(|p| !written(p)).cloned().collect() };
-        let others: Vec<Vec<Var>> = gates.iter().map(others_of).collect();
+        let guarded: Vec<GuardedWrites> = gates.iter().map(|gate| GuardedWrites::of(gate, declared)).collect();
         engine.push(OpSpec { vars: &accesses, ..spec }, move |ctx| {
             run(ctx)?;
-            // No other thread writes a parameter now: that takes the gate.
-            for (i, others) in others.iter().enumerate() {
-                if let Some(failure) = others.iter().find_map(Var::failure) {
+            for (i, guarded) in guarded.iter().enumerate() {
+                if let Some(failure) = guarded.failure(ctx) {
                     ctx.fail_write(first + i, failure);
                 }
             }
             Ok(())
         });
+    }
+}
+
+/// What an op that passes a gate does to the gate's parameters.
+struct GuardedWrites {
+    /// numbers of the op's accesses to parameters that it writes
+    written: Vec<usize>,
+    /// parameters that keep a failure if the op succeeds: it does not write them, or only in part
+    keeping: Vec<Var>,
+}
+
+impl GuardedWrites {
+    fn of(gate: &ParameterGate, declared: &[(&Var, Access)]) -> GuardedWrites {
+        // Accesses of one variable become one: with a read among them a write is an update.
+        let is_written = |v: &Var| declared.iter().any(|(d, access)| d.same(v) && *access != Access::Read);
+        let heals =
+            |v: &Var| is_written(v) && declared.iter().all(|(d, access)| !d.same(v) || *access == Access::Write);
+        let is_parameter = |v: &Var| gate.parameters.iter().any(|p| p.same(v));
+        let written = declared.iter().enumerate().filter(|(_, (v, _))| is_written(v) && is_parameter(v));
+        GuardedWrites {
+            written: written.map(|(i, _)| i).collect(),
+            keeping: gate.parameters.iter().filter(|p| !heals(p)).cloned().collect(),
+        }
+    }
+
+    /// The failure that a parameter will hold when the op, whose closure has just succeeded, is
+    /// complete. No other thread writes a parameter now: that takes the gate.
+    fn failure(&self, ctx: &RunCtx<'_>) -> Option<Failure> {
+        let new = self.written.iter().find_map(|i| ctx.failure_given(*i));
+        new.or_else(|| self.keeping.iter().find_map(Var::failure))
     }
 }

@@ -467,7 +467,8 @@ impl Engine {
             if let Err(payload) = result {
                 let message = format!("operator on_ready panicked: {}", panic_text(&*payload));
                 discard(payload);
-                self.record_failure(&Failure::new((*OpError::new(FailureKind::Panic, message).op("on_ready")).clone()));
+                let error = OpError::new(FailureKind::Panic, message).op("on_ready");
+                self.without_fork(|| self.record_failure(&error.to_failure()));
             }
         });
     }
