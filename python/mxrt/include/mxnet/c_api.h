@@ -48,7 +48,7 @@ struct LibFeature {
 
 /* MXGetLastError: a kind (ValueError, MXNetError, ...), a colon, and text. Never null; valid until
  * the thread's next error. MXGetVersion: 10901. MXSetIsNumpyShape: 0 off, 1 this thread, 2 all.
- * Turning recording or training on is an error. MXStorageEmptyCache gives unused memory back. */
+ * MXStorageEmptyCache gives unused memory back. */
 MXNET_DLL const char *MXGetLastError(void);
 MXNET_DLL int MXLibInfoFeatures(const struct LibFeature **libFeature, size_t *size);
 MXNET_DLL int MXRandomSeed(int seed);

@@ -88,7 +88,8 @@ struct CallOptions {
   std::optional<std::chrono::duration<double>> deadline;
   /* While calls wait for cores, those with a higher number start first. */
   int priority = 0;
-  /* A call does not run if all its results were dropped before it started. */
+  /* A call does not run if all its results were dropped before it started. No effect on call_async:
+   * what completes the future holds the results; a cancellation ends such a call. */
   bool cancel_on_drop = false;
   /* What may end the call. */
   std::optional<Cancellation> cancellation;
