@@ -33,8 +33,8 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
     files
 }
 
-/// The images of the present text. Others are left out: their kernels take other arguments than those
-/// that are passed.
+/// The images of the present text. Others are left out: their kernels take other arguments than
+/// those that are passed.
 fn images(folder: &Path, out: &Path) -> std::io::Result<()> {
     let contents = |files: Vec<(String, PathBuf)>| -> std::io::Result<Vec<(String, Vec<u8>)>> {
         files.into_iter().map(|(name, path)| Ok((name, std::fs::read(path)?))).collect()

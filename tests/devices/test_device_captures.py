@@ -221,7 +221,7 @@ assert (mx.nd.from_dlpack(Producer(x, stream)) * 3).asnumpy().tolist() == [0, 3,
 
 
 def test_a_destroyed_stream_of_another_library_does_not_cost_the_gpu(gpus) -> None:
-    """For such a handle the driver may say that the context is gone."""
+    """The driver may say of such a handle that the context is gone."""
     done = run_python(
         """
         import ctypes, mxrt as mx

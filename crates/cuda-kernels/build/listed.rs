@@ -1,4 +1,4 @@
-//! The images that `images.txt` lists as those of the present text. Part of the build script, and of
+//! The images that `images.txt` lists as those of the present text. Part of the build script and of
 //! the tests.
 
 use sha2::{Digest, Sha256};
@@ -6,15 +6,15 @@ use sha2::{Digest, Sha256};
 /// End of the name of an image.
 pub const SUFFIX: &str = ".image.lzma";
 const LIST: &str = "images.txt";
-/// Options and version of the compiler in `scripts/cuda_images.py`, which are part of the text's hash.
+/// Options and version of the compiler in `scripts/cuda_images.py`, parts of the text's hash.
 const COMPILED_WITH: [&str; 4] = ["--std=c++17", "--ptxas-options=-v", "--fmad=true", "12.9"];
 
 /// Names of the images.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// those of the text
+    /// images of the text
     pub current: Vec<String>,
-    /// those of another text, and those that the list does not have
+    /// images of another text, and images that the list does not have
     pub stale: Vec<String>,
 }
 

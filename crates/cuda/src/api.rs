@@ -111,16 +111,16 @@ table! {
     );
 }
 
-/// How long a driver that cannot be used is not asked again: it may be one whose GPUs are just starting.
+/// How long a driver that cannot be used is not asked again: its GPUs may be just starting.
 pub(crate) const AGAIN: Duration = Duration::from_secs(1);
 
 static API: OnceLock<Api> = OnceLock::new();
-/// The time of the last attempt, and why it failed. A fork waits until the driver is open or known to be
-/// absent.
+/// The time of the last attempt, and why it failed. A fork waits until the driver is open or known
+/// to be absent.
 static OPENING: ForkSafeMutex<Option<(Instant, String)>> = ForkSafeMutex::new(None);
 
-/// The driver, opened by the first call, or by a later one if that failed; an error says why there is
-/// none.
+/// The driver, opened by the first call, or by a later one if that failed; an error says why there
+/// is none.
 pub(crate) fn api() -> Result<&'static Api, String> {
     if fork::in_child() {
         return Err(fork::CHILD.to_owned());

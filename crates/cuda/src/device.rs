@@ -290,8 +290,8 @@ impl CudaDevice {
         Ok(Base { event, at: self.began.elapsed() })
     }
 
-    /// A base that is not too old, if one can be had. Its event is given back when a thread replaces it,
-    /// so it is used under this lock.
+    /// A base that is not too old, if one can be had. Its event is given back when a thread
+    /// replaces it, so it is used under this lock.
     fn present_base(&self) -> MutexGuard<'_, Base> {
         let mut base = lock(&self.base);
         if self.began.elapsed() - base.at > BASE_AGE
@@ -306,8 +306,8 @@ impl CudaDevice {
 }
 
 impl Drop for CudaDevice {
-    /// Gives back what a device has that could not be opened to the end: one that is in use lives as long
-    /// as the process.
+    /// Gives back what a device has that could not be opened to the end: one that is in use lives
+    /// as long as the process.
     fn drop(&mut self) {
         if fork::in_child() {
             return;
@@ -317,7 +317,8 @@ impl Drop for CudaDevice {
             self.give_back(Garbage::Event(base));
         }
         for stream in std::mem::take(&mut *lock(&self.streams)) {
-            // SAFETY: a stream of this device, which nothing was submitted to but the record of the base.
+            // SAFETY: a stream of this device, which nothing was submitted to but the record of the
+            // base.
             let _ = self.call(|api| unsafe { (api.cuStreamDestroy_v2)(raw_stream(stream)) });
         }
         self.completion.end();

@@ -202,7 +202,7 @@ fn the_default_stream_of_a_thread_is_ordered_by_the_legacy_one() {
     });
 }
 
-/// A library may destroy its stream and get one of the same handle, which is behind nothing.
+/// A library may destroy its stream and get one of the same handle, which has waited for nothing.
 #[test]
 fn every_export_to_a_handle_is_ordered_anew() {
     let rig = rig();

@@ -19,7 +19,7 @@ const MAX_BYTES: usize = 1 << 47;
 pub struct DeviceStats {
     /// Memory of the device.
     pub total: usize,
-    /// What arrays can still have: neither another process nor the limit keeps it from them.
+    /// Memory that arrays can still have: neither other processes nor the limit keep it from them.
     pub free: usize,
     /// Owned by variables.
     pub in_use: usize,

@@ -331,8 +331,9 @@ impl OpenDevice {
         found.copied().unwrap_or_else(|| unreachable!("a device has a stream of every kind from its making on"))
     }
 
-    /// A stream of another library. The one of the thread has a number that means another stream in each
-    /// thread; it waits for the legacy default stream, which waits for it, so that one stands for it.
+    /// A stream of another library. The one of the thread has a number that means another stream in
+    /// each thread; it waits for the legacy default stream, which waits for it, so that one stands
+    /// for it.
     pub(crate) fn foreign_stream(&'static self, number: u64) -> Result<&'static Stream, DeviceError> {
         let number = if number == THREAD_STREAM { LEGACY_STREAM } else { number };
         let mut foreign = lock(&self.foreign);
@@ -405,8 +406,9 @@ impl OpenDevice {
         self.every_stream().into_iter().for_each(Stream::abandon);
     }
 
-    /// An error of a call on a stream of another library. If the library has destroyed the stream, the
-    /// driver may say that the context is gone: that counts if it says so of a stream of ours, too.
+    /// An error of a call on a stream of another library. If the library has destroyed the stream,
+    /// the driver may say that the context is gone: that counts if it says so of a stream of ours,
+    /// too.
     pub(super) fn foreign_error(&self, error: DeviceError, doing: &str) -> OpError {
         if error.class != ErrorClass::Lost {
             return self.op_error(&error, doing);

@@ -98,7 +98,8 @@ impl Stream {
     }
 
     /// Whether another library's stream is known by its handle alone. The library may destroy the
-    /// stream and make one of the same handle, which is behind nothing that the old one waited for.
+    /// stream and make one of the same handle, which has not waited for what the old one waited
+    /// for.
     fn is_by_handle(&self) -> bool {
         self.foreign.is_some_and(|number| number != LEGACY_STREAM)
     }

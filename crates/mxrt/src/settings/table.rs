@@ -43,8 +43,8 @@ const SIM: &str = "Simulated devices";
 /// More streams of a GPU hold memory and overlap nothing.
 const MAX_COMPUTE_STREAMS: usize = 16;
 
-/// A variable of MXNet that changes nothing here. A value other than `$same`, which says what mxrt does,
-/// is answered with a warning.
+/// A variable of MXNet that changes nothing here. A value other than `$same`, which says what mxrt
+/// does, is answered with a warning.
 macro_rules! without_effect {
     ($name:literal, $default:literal, $same:literal, $doc:literal) => {
         Setting {

@@ -42,8 +42,8 @@ struct RecordedPlace {
 
 impl RecordedCall {
     /// Records the work that `submit` submits for arguments in memory of the recording: the copied
-    /// inputs, the outputs, and `scratch` bytes. `uses` are those of the inputs; memory of this call
-    /// alone must be copied. `None`: the device records nothing.
+    /// inputs, the outputs, and `scratch` bytes. `uses` are those of the inputs; memory of this
+    /// call alone must be copied. `None`: the device records nothing.
     pub fn record(
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,
@@ -99,8 +99,9 @@ impl RecordedCall {
         Arc::strong_count(&self.work) == 1
     }
 
-    /// Submits it for these arguments. An error of kind `Value` if it does not [fit](Self::fits). After
-    /// an error of kind `Memory` the work can be submitted in another way: inputs are as before.
+    /// Submits it for these arguments. An error of kind `Value` if it does not [fit](Self::fits).
+    /// After an error of kind `Memory` the work can be submitted in another way: inputs are as
+    /// before.
     pub fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, uses: &[InputUse]) -> Result<(), OpError> {
         if !self.fits(at, uses) {
             return Err(OpError::new(FailureKind::Value, "work that was recorded for other arrays"));

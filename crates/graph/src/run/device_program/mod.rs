@@ -172,8 +172,8 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
         self.steps(ctx, &at, Some(constants))
     }
 
-    /// The uses of the inputs by a recording: data differs from call to call, and so does what is in
-    /// memory of the call alone.
+    /// The uses of the inputs by a recording: data differs from call to call, and so does what is
+    /// in memory of the call alone.
     fn input_uses(&self, at: &DeviceArguments) -> SmallVec<[InputUse; 4]> {
         let mut uses: SmallVec<[InputUse; 4]> = smallvec::smallvec![InputUse::Unread; at.inputs.len()];
         let read = self.program.lowered.step_inputs.iter().map(|input| (self.place)(*input));

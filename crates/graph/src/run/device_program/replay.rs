@@ -3,9 +3,9 @@
 //!
 //! A recording has its own arena, and its own memory for the data and the results of a call. The
 //! device copies between these and the arrays of the call. Parameters and constants stay where they
-//! are; a parameter without a value, or one that is not aligned, is in memory of the call alone, and
-//! copied too. A program keeps a few recordings, so that concurrent calls need not wait for each other.
-//! The first call of a program submits the kernels one by one, which also loads them.
+//! are; a parameter without a value, or one that is not aligned, is in memory of the call alone,
+//! and copied too. A program keeps a few recordings, so that concurrent calls need not wait for
+//! each other. The first call of a program submits the kernels one by one, which also loads them.
 
 use super::DeviceProgram;
 use mxrt_engine::{DeviceCtx, FailureKind, ForkSafeMutex, OpError};
@@ -67,8 +67,8 @@ impl Recordings {
         drop(gone);
     }
 
-    /// Whether a call with this number of kernels, these arguments, and these uses of its inputs uses
-    /// a recording.
+    /// Whether a call with this number of kernels, these arguments, and these uses of its inputs
+    /// uses a recording.
     fn wants(&self, kernels: usize, at: &DeviceArguments, uses: &[InputUse]) -> bool {
         let inputs = at.input_bytes.iter().zip(uses).filter(|(_, used)| **used == InputUse::Copied);
         let bytes = inputs.map(|(bytes, _)| bytes).chain(&at.output_bytes);
@@ -101,9 +101,9 @@ impl Recordings {
 }
 
 impl DeviceProgram {
-    /// Submits recorded work for a call. Returns false if that was not possible: then the kernels must
-    /// be submitted one by one, as `submit` does for the arguments that it gets. `uses` are those of
-    /// the inputs.
+    /// Submits recorded work for a call. Returns false if that was not possible: then the kernels
+    /// must be submitted one by one, as `submit` does for the arguments that it gets. `uses` are
+    /// those of the inputs.
     pub(super) fn replay(
         self: &Arc<DeviceProgram>,
         ctx: &DeviceCtx<'_>,
@@ -123,8 +123,8 @@ impl DeviceProgram {
             None if known.len() < recordings.limit && recordings.may_make() => {
                 match RecordedCall::record(ctx, at, uses, self.lowered.arena_bytes, submit) {
                     Ok(Some(made)) => self.keep(ctx, recordings, made)?,
-                    // What cannot be had now may be had later. Each attempt frees the pool, so it is not
-                    // made at every call.
+                    // What cannot be had now may be had later. Each attempt frees the pool, so it
+                    // is not made at every call.
                     Err(error) if error.kind != FailureKind::NotImplemented => {
                         recordings.put_off();
                         return Ok(false);
