@@ -383,3 +383,22 @@ def test_shapes_that_are_not_known_say_what_makes_empty_arrays(mx) -> None:
             make(())
     assert mx.nd.empty((0, 3)).shape == (0, 3)
     assert mx.nd.empty(()).shape == ()
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (6,), (2, 3), (600, 700)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "int64"])
+def test_arrays_of_numpy_own_their_elements(mx, shape: tuple[int, ...], dtype: str) -> None:
+    values = (np.arange(np.prod(shape, dtype=int)) % 7).reshape(shape).astype(dtype)
+    found = mx.nd.array(values, dtype=dtype).asnumpy() if values.size else mx.nd.empty(shape, dtype=dtype).asnumpy()
+    shape = found.shape  # without np-shape, one element of no axes has one
+    assert found.base is None and found.flags.owndata and found.flags.c_contiguous and found.flags.writeable
+    assert found.dtype == np.dtype(dtype) and np.array_equal(found, values.reshape(shape))
+    found.resize((found.size + 10,), refcheck=False)
+    assert np.array_equal(found, np.concatenate([values.ravel(), np.zeros(10, dtype)]))
+
+
+def test_a_negative_number_of_a_context_is_the_first(mx) -> None:
+    first, last = mx.cpu(0), mx.cpu(-1)
+    assert mx.nd.zeros(1, ctx=last).context == first
+    assert mx.nd.array([1], ctx=last).context == first
+    assert mx.nd.ones(1).as_in_context(last).context == first

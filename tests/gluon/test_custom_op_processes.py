@@ -117,6 +117,33 @@ def test_ctrl_c_interrupts_the_wait_and_nothing_else() -> None:
     assert last_json(run_python(OPERATORS + dedent(code))) == ["interrupted", 4, 4]
 
 
+def test_ctrl_c_interrupts_a_call_that_waits_for_several_shapes() -> None:
+    """The call would wait for the second array after the first wait was interrupted."""
+    code = """
+    go = threading.Event()
+
+    @operator
+    def waits(op, in_data, out_data):
+        os.kill(os.getpid(), signal.SIGINT)
+        go.wait(20)
+        out_data[0][:] = in_data[0]
+
+    net = model("waits")
+    places = [mx.nd.zeros(1), mx.nd.zeros(1, dtype="int64"), mx.nd.zeros(1, dtype="int64")]
+    try:
+        attrs = {"return_index": True, "return_counts": True}
+        mx._mxrt.invoke("_npi_unique", (net(mx.nd.ones(1)),), attrs, places)
+        found = ["not interrupted"]
+    except KeyboardInterrupt:
+        found = ["interrupted"]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    go.set()
+    mx.nd.waitall()
+    print(json.dumps(found))
+    """
+    assert last_json(run_python(OPERATORS + dedent(code))) == ["interrupted"]
+
+
 @pytest.mark.parametrize(
     "where", ["time.sleep(1000)", "[i * i for i in range(99)]", "mx.nd.ones(10**6).asnumpy()", "inner()"]
 )

@@ -4,6 +4,7 @@ use crate::border::{Error, guard};
 use crate::handles::{CachedOpHandle, NDArrayHandle, SymbolHandle, all, free, get, hold};
 use crate::outputs::{deliver, give_storage_types};
 use crate::pointers::{count, distinct, list, put, texts};
+use crate::returned::ResultPlace;
 use crate::symbol;
 use crate::training::{site, trains};
 use mxrt::internal::{CachedOpFlags, Interrupter, TwoModeOp};
@@ -81,6 +82,7 @@ pub(crate) fn borrow(arrays: &[Arc<NDArray>]) -> Vec<&NDArray> {
 /// # Safety
 /// As for `MXInvokeCachedOp`.
 unsafe fn invoke(
+    function: &'static str,
     handle: CachedOpHandle,
     num_inputs: c_int,
     inputs: *const NDArrayHandle,
@@ -97,7 +99,27 @@ unsafe fn invoke(
         Ok(started.arrays()?)
     };
     // SAFETY: contract.
-    unsafe { deliver(num_outputs, outputs, call) }
+    unsafe { deliver(function, num_outputs, outputs, call) }
+}
+
+/// # Safety
+/// As for `MXInvokeCachedOpEx`.
+unsafe fn invoke_typed(
+    [results, types]: [&'static str; 2],
+    handle: CachedOpHandle,
+    num_inputs: c_int,
+    inputs: *const NDArrayHandle,
+    num_outputs: *mut c_int,
+    outputs: *mut *mut NDArrayHandle,
+    out_stypes: *mut *const c_int,
+) -> Result<(), Error> {
+    // SAFETY: the caller promises a place for the pointer. It is tried before there are handles to
+    // lose.
+    unsafe { put(out_stypes, std::ptr::null(), "out_stypes")? };
+    // SAFETY: contract.
+    unsafe { invoke(results, handle, num_inputs, inputs, num_outputs, outputs)? };
+    // SAFETY: as above.
+    unsafe { give_storage_types(ResultPlace::of(types), num_outputs, outputs, out_stypes) }
 }
 
 /// Calls a graph, as in training if the thread has the mode of training. Returns at once; the
@@ -115,7 +137,7 @@ pub unsafe extern "C" fn MXInvokeCachedOp(
     outputs: *mut *mut NDArrayHandle,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs) })
+    guard(|| unsafe { invoke("MXInvokeCachedOp", handle, num_inputs, inputs, num_outputs, outputs) })
 }
 
 /// Variant of `MXInvokeCachedOp` that also returns the storage types of the results (0 dense, 1
@@ -129,15 +151,9 @@ pub unsafe extern "C" fn MXInvokeCachedOpEx(
     outputs: *mut *mut NDArrayHandle,
     out_stypes: *mut *const c_int,
 ) -> c_int {
-    guard(|| {
-        // SAFETY: the caller promises a place for the pointer. It is tried before there are handles
-        // to lose.
-        unsafe { put(out_stypes, std::ptr::null(), "out_stypes")? };
-        // SAFETY: the caller keeps the promises of the header.
-        unsafe { invoke(handle, num_inputs, inputs, num_outputs, outputs)? };
-        // SAFETY: as above.
-        unsafe { give_storage_types(num_outputs, outputs, out_stypes) }
-    })
+    let places = ["MXInvokeCachedOpEx", "MXInvokeCachedOpEx types"];
+    // SAFETY: the caller keeps the promises of the header.
+    guard(|| unsafe { invoke_typed(places, handle, num_inputs, inputs, num_outputs, outputs, out_stypes) })
 }
 
 /// Variant of `MXInvokeCachedOpEx`. `thread_safe` is accepted without effect.
@@ -152,8 +168,9 @@ pub unsafe extern "C" fn MXInvokeCachedOpEX(
     thread_safe: u8,
 ) -> c_int {
     let _ = thread_safe;
+    let places = ["MXInvokeCachedOpEX", "MXInvokeCachedOpEX types"];
     // SAFETY: the caller keeps the promises of the header.
-    unsafe { MXInvokeCachedOpEx(handle, num_inputs, inputs, num_outputs, outputs, out_stypes) }
+    guard(|| unsafe { invoke_typed(places, handle, num_inputs, inputs, num_outputs, outputs, out_stypes) })
 }
 
 /// Variant of `MXFreeCachedOp`. `thread_safe` is accepted without effect.

@@ -5,8 +5,8 @@ use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, all, hold, take};
 use crate::pointers::{ExternalFunction, ExternalParam, count, list, read, text};
 use crate::runtime::engine;
-use mxrt::NDArray;
 use mxrt::internal::{External, FailureKind, ForkSafeMutex, OnComplete, OpError};
+use mxrt::{Context, DType, NDArray, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
@@ -69,14 +69,6 @@ impl Push {
         let name = if self.name.is_null() { "C function" } else { unsafe { text(self.name, "opr_name")? } };
         push(&External { name: name.to_owned().into(), reads: &reads, writes: &writes, priority: self.priority })
     }
-}
-
-/// Waits for a function that was pushed: its arrays are complete when it is.
-fn wait_for(external: &External<'_>) -> Result<(), Error> {
-    if let Some(array) = external.writes.iter().chain(external.reads).next() {
-        array.wait_to_read()?;
-    }
-    Ok(())
 }
 
 /// Fails what was never completed: nothing that depends on it may wait for ever.
@@ -155,11 +147,18 @@ c_functions! {
         };
         let engine = engine()?;
         push.run(|external| {
-            external.push_async(engine, move |_, token| {
+            // The function may write no array: who waits for it has one of its own.
+            let done = match wait {
+                0 => None,
+                _ => Some(NDArray::new(engine, Context::cpu(0), TensorType::new(DType::U8, &[0][..]))?),
+            };
+            let writes: Vec<&NDArray> = external.writes.iter().copied().chain(&done).collect();
+            let (name, reads, priority) = (external.name.clone(), external.reads, external.priority);
+            External { name, reads, writes: &writes, priority }.push_async(engine, move |_, token| {
                 let pending = hold(Pending { token: ForkSafeMutex::new(Some(token)), _param: param.clone() });
                 ExternalFunction::Async(function).call(pending, &param);
             })?;
-            if wait != 0 { wait_for(external) } else { Ok(()) }
+            Ok(done.map_or(Ok(()), |done| done.wait_to_read())?)
         })
     }
 

@@ -6,9 +6,10 @@ use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read, texts};
 use crate::returned::{self, ResultPlace};
 use crate::symbol::of;
+use crate::symbol_infer::partial;
 use crate::training::{site, trains};
-use mxrt::internal::{Executor, PartialShape, Reshaping, TrainingScope, symbol};
-use mxrt::{NDArray, TensorType};
+use mxrt::NDArray;
+use mxrt::internal::{Executor, PartialShape, Reshaping, SharedArrays, TrainingScope, symbol};
 use std::ffi::{c_char, c_int, c_void};
 
 /// # Safety
@@ -66,7 +67,7 @@ impl<T: Copy + Into<i64>> ArgumentShapes<T> {
         let dims = unsafe { list(self.data, ends[number] as usize, "provided_arg_shape_data")? };
         let shape = |i: usize| {
             let dims = &dims[ends[i] as usize..ends[i + 1] as usize];
-            PartialShape::from_dims(dims.iter().map(|dim| usize::try_from((*dim).into()).ok().filter(|dim| *dim != 0)))
+            partial(dims.iter().map(|dim| (*dim).into()))
         };
         Ok(names.into_iter().enumerate().map(|(i, name)| (name.to_owned(), shape(i))).collect())
     }
@@ -82,11 +83,12 @@ struct Arrays {
 }
 
 impl Arrays {
-    /// Tries the places, stores the handles of the arrays and of the executor.
+    /// Tries the places, stores the handles of the arrays and of the executor. `place` is where the
+    /// lists of the function stay.
     ///
     /// # Safety
     /// The pointers are null or point to places.
-    unsafe fn give(&self, executor: Executor, out: *mut ExecutorHandle) -> Result<(), Error> {
+    unsafe fn give(&self, executor: Executor, place: ResultPlace, out: *mut ExecutorHandle) -> Result<(), Error> {
         let (arguments, states) = (executor.arguments(), executor.states());
         let places = [(self.in_args, "in_args"), (self.arg_grads, "arg_grads"), (self.aux, "aux_states")];
         for (place, name) in places {
@@ -102,7 +104,7 @@ impl Arrays {
         let handles = |arrays: &[(String, NDArray)]| arrays.iter().map(|(_, array)| hold(array.clone())).collect();
         // There is no gradient.
         let lists = [handles(arguments), vec![std::ptr::null_mut(); arguments.len()], handles(states)];
-        let lists = returned::lists(ResultPlace::of("arrays of executors"), lists)?;
+        let lists = returned::lists(place, lists)?;
         for ((place, name), list) in places.into_iter().zip(lists) {
             // SAFETY: contract.
             unsafe { put(place, list, name)? };
@@ -189,14 +191,13 @@ macro_rules! binds {
                     true => None,
                     false => Some(get::<Executor>(shared_exec_handle)?),
                 };
-                let shared = |name: &str, tensor: &TensorType| {
-                    let other = other.as_ref().filter(|_| shared_names.contains(&name))?;
-                    let (_, array) = other.arguments().iter().find(|(held, _)| held == name)?;
-                    (array.tensor_type() == *tensor).then(|| array.clone())
-                };
+                // MXNet shares with the executor only where there is a buffer, if an empty one.
+                let buffer = if shared_buffer_len.is_null() { -1 } else { read(shared_buffer_len, "shared_buffer_len")? };
+                let other = other.as_deref().filter(|_| buffer >= 0);
+                let shared = other.map(|executor| SharedArrays { executor, arguments: &shared_names });
                 let device = context(dev_type, dev_id)?;
-                let executor = Executor::simple_bind(site()?, symbol, device, &shapes, &types, &shared)?;
-                if !shared_buffer_len.is_null() && read(shared_buffer_len, "shared_buffer_len")? > 0 {
+                let executor = Executor::simple_bind(site()?, symbol, device, &shapes, &types, shared)?;
+                if buffer > 0 {
                     put(shared_buffer_len, 0, "shared_buffer_len")?;
                 }
                 if !updated_shared_buffer_name_list.is_null() {
@@ -206,7 +207,7 @@ macro_rules! binds {
                     put(updated_shared_buffer_handle_list, std::ptr::null_mut(), "updated_shared_buffer_handle_list")?;
                 }
                 let places = Arrays { num_in_args, in_args, arg_grads, num_aux: num_aux_states, aux: aux_states };
-                places.give(executor, out)
+                places.give(executor, ResultPlace::of(stringify!($name)), out)
             }
         )*}
     };
@@ -257,7 +258,7 @@ macro_rules! reshapes {
                 let how = Reshaping { partial: partial_shaping != 0, grow: allow_up_sizing != 0 };
                 let made = executor.reshape(&shapes.read()?, how)?;
                 let places = Arrays { num_in_args, in_args, arg_grads, num_aux: num_aux_states, aux: aux_states };
-                places.give(made, out)
+                places.give(made, ResultPlace::of(stringify!($name)), out)
             }
         )*}
     };
@@ -277,7 +278,8 @@ unsafe fn monitor(
     data: *mut c_void,
     all: bool,
 ) -> Result<(), Error> {
-    Ok(get::<Executor>(handle)?.watch(Monitor::new(callback, data).map(Monitor::callback), all)?)
+    get::<Executor>(handle)?.watch(Monitor::new(callback, data).map(Monitor::callback), all);
+    Ok(())
 }
 
 c_functions! {

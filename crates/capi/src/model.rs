@@ -173,7 +173,7 @@ c_functions! {
         let model = get::<Model>(handle)?;
         let inputs = all::<NDArray>(list(inputs, count(num_inputs, "num_inputs")?, "inputs")?)?;
         let options = call_options(options)?;
-        deliver(num_outputs, outputs, |outputs| Ok(model.call(&borrow(&inputs), outputs, &options)?))
+        deliver("MXRTModelCall", num_outputs, outputs, |outputs| Ok(model.call(&borrow(&inputs), outputs, &options)?))
     }
 
     /// Frees a model. Running calls continue.

@@ -44,6 +44,24 @@ pub(crate) fn element_type(code: c_int) -> Result<DType, Error> {
         .ok_or_else(|| Error::value(format!("dtype {code} is unknown; expected 0 (float32) to 12 (bfloat16)")))
 }
 
+/// An array of zeros; in shared memory where the context says so.
+pub(crate) fn new_array(context: Context, tensor: TensorType) -> Result<NDArray, Error> {
+    Ok(match context.device_type {
+        DeviceType::CpuShared => NDArray::new_shared(engine()?, tensor)?,
+        _ => NDArray::new(engine()?, context, tensor)?,
+    })
+}
+
+/// An array with a copy of these elements; in shared memory where the context says so.
+pub(crate) fn array_of(context: Context, tensor: TensorType, bytes: &[u8]) -> Result<NDArray, Error> {
+    if context.device_type != DeviceType::CpuShared {
+        return Ok(NDArray::from_bytes(engine()?, context, tensor, bytes)?);
+    }
+    let array = new_array(context, tensor)?;
+    array.fill_with(bytes)?;
+    Ok(array)
+}
+
 /// # Safety
 /// As for `MXNDArrayCreateEx`.
 unsafe fn create(
@@ -59,10 +77,7 @@ unsafe fn create(
     let dtype = element_type(dtype)?;
     let shape: Shape = dims.iter().map(|dim| *dim as usize).collect();
     let (context, tensor) = (context(dev_type, dev_id)?, TensorType { dtype, shape });
-    let array = match context.device_type {
-        DeviceType::CpuShared => NDArray::new_shared(engine()?, tensor)?,
-        _ => NDArray::new(engine()?, context, tensor)?,
-    };
+    let array = new_array(context, tensor)?;
     // SAFETY: the caller promises a place for the handle.
     unsafe { put(out, std::ptr::null_mut(), "out")? };
     // SAFETY: as above.

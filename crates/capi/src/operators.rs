@@ -7,6 +7,7 @@ use crate::handles::{NDArrayHandle, OPERATOR, OpHandle, STEP, all, defined, defi
 use crate::ndarray::named_context;
 use crate::outputs::{fill, give_made, give_storage_types};
 use crate::pointers::{Definitions, StaticText, StaticTexts, count, distinct, list, put, read, text, texts};
+use crate::returned::ResultPlace;
 use crate::runtime::runtime;
 use crate::training::{self, trains};
 use mxrt::internal::symbol::CUSTOM_TRAINS;
@@ -157,6 +158,8 @@ unsafe fn creators(out_size: *mut u32, out_array: *mut *mut OpHandle) -> Result<
 
 /// One call of an operator.
 struct Call {
+    /// name of the function, which is the place of new results
+    function: &'static str,
     creator: OpHandle,
     num_inputs: c_int,
     inputs: *const NDArrayHandle,
@@ -187,7 +190,7 @@ impl Call {
         }
         let made = push(def, &attrs, context, &borrow(&inputs), None)?;
         // SAFETY: the caller promises places, which have been read.
-        unsafe { give_made(made, self.num_outputs, self.outputs) }
+        unsafe { give_made(self.function, made, self.num_outputs, self.outputs) }
     }
 
     /// # Safety
@@ -384,7 +387,9 @@ c_functions! {
         param_keys: *const *const c_char,
         param_vals: *const *const c_char,
     ) {
-        let call = Call { creator, num_inputs, inputs, num_outputs, outputs, num_params, keys: param_keys, vals: param_vals };
+        let (keys, vals) = (param_keys, param_vals);
+        let function = "MXImperativeInvoke";
+        let call = Call { function, creator, num_inputs, inputs, num_outputs, outputs, num_params, keys, vals };
         call.run()
     }
 
@@ -403,8 +408,10 @@ c_functions! {
     ) {
         // The place is tried before there are handles to lose.
         put(out_stypes, std::ptr::null(), "out_stypes")?;
-        let call = Call { creator, num_inputs, inputs, num_outputs, outputs, num_params, keys: param_keys, vals: param_vals };
+        let (keys, vals) = (param_keys, param_vals);
+        let function = "MXImperativeInvokeEx";
+        let call = Call { function, creator, num_inputs, inputs, num_outputs, outputs, num_params, keys, vals };
         call.run()?;
-        give_storage_types(num_outputs, outputs, out_stypes)
+        give_storage_types(ResultPlace::of("MXImperativeInvokeEx types"), num_outputs, outputs, out_stypes)
     }
 }

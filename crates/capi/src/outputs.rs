@@ -10,11 +10,13 @@ use mxrt::NDArray;
 use std::ffi::c_int;
 
 /// Runs `call` on the arrays that the caller has for the results, or returns new ones;
-/// `num_outputs` and `outputs` as for `MXInvokeCachedOp`.
+/// `num_outputs` and `outputs` as for `MXInvokeCachedOp`. The list of new arrays is in the place of
+/// `function`.
 ///
 /// # Safety
 /// As for `MXInvokeCachedOp`.
 pub(crate) unsafe fn deliver<R: IntoIterator<Item = NDArray>>(
+    function: &'static str,
     num_outputs: *mut c_int,
     outputs: *mut *mut NDArrayHandle,
     call: impl FnOnce(Option<&[&NDArray]>) -> Result<R, Error>,
@@ -32,21 +34,22 @@ pub(crate) unsafe fn deliver<R: IntoIterator<Item = NDArray>>(
     unsafe { put(num_outputs, 0, "num_outputs")? };
     let made = call(None)?;
     // SAFETY: contract.
-    unsafe { give_made(made, num_outputs, outputs) }
+    unsafe { give_made(function, made, num_outputs, outputs) }
 }
 
-/// Stores handles of new arrays and their number.
+/// Stores handles of new arrays and their number, in the place of `function`.
 ///
 /// # Safety
 /// The pointers point to places, which have been tried.
 pub(crate) unsafe fn give_made(
+    function: &'static str,
     made: impl IntoIterator<Item = NDArray>,
     num_outputs: *mut c_int,
     outputs: *mut *mut NDArrayHandle,
 ) -> Result<(), Error> {
     let results: Vec<NDArrayHandle> = made.into_iter().map(hold).collect();
     let number = results.len();
-    let handles = returned::list(ResultPlace::of("results"), results)?;
+    let handles = returned::list(ResultPlace::of(function), results)?;
     // SAFETY: contract.
     unsafe { put(num_outputs, number as c_int, "num_outputs")? };
     // SAFETY: contract.
@@ -89,11 +92,12 @@ pub(crate) fn fill<R: IntoIterator<Item = NDArray>>(
     Ok(())
 }
 
-/// Stores the storage types of the results that a call has left in `outputs`.
+/// Stores the storage types of the results that a call has left in `outputs`, in this place.
 ///
 /// # Safety
 /// The pointers are those of the call that has worked; `out_stypes` points to a place.
 pub(crate) unsafe fn give_storage_types(
+    place: ResultPlace,
     num_outputs: *mut c_int,
     outputs: *mut *mut NDArrayHandle,
     out_stypes: *mut *const c_int,
@@ -105,5 +109,5 @@ pub(crate) unsafe fn give_storage_types(
     let codes = handles.iter().map(|handle| Ok(get::<NDArray>(*handle)?.storage_type().code()));
     let codes = codes.collect::<Result<Vec<c_int>, Error>>()?;
     // SAFETY: contract.
-    unsafe { put(out_stypes, returned::list(ResultPlace::of("storage types"), codes)?.cast_const(), "out_stypes") }
+    unsafe { put(out_stypes, returned::list(place, codes)?.cast_const(), "out_stypes") }
 }

@@ -21,7 +21,7 @@ struct Out {
 impl Out {
     /// # Safety
     /// The pointers are null or point to places for the results.
-    unsafe fn fill(self, params: Params) -> Result<(), Error> {
+    unsafe fn fill(self, params: Params, [arrays_at, names_at]: [ResultPlace; 2]) -> Result<(), Error> {
         let (names, arrays): (Vec<String>, Vec<NDArray>) = match params {
             Params::List(arrays) => (Vec::new(), arrays),
             Params::Named(named) => named.into_iter().unzip(),
@@ -34,8 +34,8 @@ impl Out {
         // SAFETY: the caller promises a place.
         unsafe { put(self.arrays, std::ptr::null_mut(), "out_arr")? };
         // SAFETY: the caller promises a place.
-        unsafe { put(self.names, returned::texts(ResultPlace::of("names of arrays"), names)?, "out_names")? };
-        let handles = returned::list(ResultPlace::of("loaded arrays"), arrays.into_iter().map(hold).collect())?;
+        unsafe { put(self.names, returned::texts(names_at, names)?, "out_names")? };
+        let handles = returned::list(arrays_at, arrays.into_iter().map(hold).collect())?;
         // SAFETY: the caller promises a place.
         unsafe { put(self.arrays, handles, "out_arr") }
     }
@@ -55,8 +55,10 @@ pub unsafe extern "C" fn MXNDArrayLoad(
         // SAFETY: the caller promises a text.
         let path = unsafe { text(fname, "fname")? };
         let params = mxrt::params::load_all(engine()?, path, np_shape())?;
+        let places = ["MXNDArrayLoad arrays", "MXNDArrayLoad names"].map(ResultPlace::of);
+        let out = Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names };
         // SAFETY: the caller promises places for the results.
-        unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
+        unsafe { out.fill(params, places) }
     })
 }
 
@@ -74,8 +76,10 @@ pub unsafe extern "C" fn MXNDArrayLoadFromBuffer(
         // SAFETY: the caller promises `size` bytes.
         let bytes = unsafe { list(ndarray_buffer.cast::<u8>(), size, "ndarray_buffer")? };
         let params = mxrt::params::load_all_from_bytes(engine()?, bytes, np_shape())?;
+        let places = ["MXNDArrayLoadFromBuffer arrays", "MXNDArrayLoadFromBuffer names"].map(ResultPlace::of);
+        let out = Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names };
         // SAFETY: the caller promises places for the results.
-        unsafe { Out { size: out_size, arrays: out_arr, name_size: out_name_size, names: out_names }.fill(params) }
+        unsafe { out.fill(params, places) }
     })
 }
 

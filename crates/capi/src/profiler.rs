@@ -8,9 +8,13 @@ use mxrt::internal::{ForkSafeMutex, profile};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The file that `MXDumpProfile` writes.
 static FILE: ForkSafeMutex<Cow<'static, str>> = ForkSafeMutex::new(Cow::Borrowed("profile.json"));
+
+/// Whether recording was begun and not ended; a pause does not change it.
+static RUNS: AtomicBool = AtomicBool::new(false);
 
 /// The values that a setting has.
 #[derive(Clone, Copy)]
@@ -65,16 +69,27 @@ unsafe fn configure(number: c_int, keys: *const *const c_char, vals: *const *con
 
 fn switch(state: c_int) -> Result<(), Error> {
     match state {
-        0 | 1 => profile::set_on(state == 1),
+        0 | 1 => {
+            RUNS.store(state == 1, Ordering::Relaxed);
+            profile::set_on(state == 1);
+        }
         other => return Err(Error::value(format!("the argument state is {other}; expected 0 (stop) or 1 (run)"))),
     }
     Ok(())
+}
+
+/// Interrupts recording, or continues it where it was begun.
+fn pause(paused: bool) {
+    if paused || RUNS.load(Ordering::Relaxed) {
+        profile::set_on(!paused);
+    }
 }
 
 /// Writes what was recorded in the form of Chrome's traces. `finished`: recording ends, and what
 /// was written is forgotten.
 fn dump(finished: c_int) -> Result<(), Error> {
     if finished != 0 {
+        RUNS.store(false, Ordering::Relaxed);
         profile::set_on(false);
         engine()?.wait_for_devices(&mut || true)?;
     }
@@ -206,21 +221,23 @@ c_functions! {
         dump(finished)
     }
 
-    /// Ends (1) or begins (0) recording.
+    /// Interrupts recording (1), or continues (0) what `MXSetProfilerState` began.
     fn MXProfilePause(paused: c_int) {
-        switch(c_int::from(paused == 0))
+        pause(paused != 0);
+        Ok(())
     }
 
     /// Variant of `MXProfilePause`; there are no servers.
     fn MXProcessProfilePause(paused: c_int, profile_process: c_int, kv_store: *mut c_void) {
         let _ = (profile_process, kv_store);
-        switch(c_int::from(paused == 0))
+        pause(paused != 0);
+        Ok(())
     }
 
     /// Times by operator as a table, in memory that belongs to the thread.
     fn MXAggregateProfileStatsPrint(out_str: *mut *const c_char, reset: c_int) {
         let text = totals(reset != 0, 0, Order::new(0, false)?)?;
-        put(out_str, returned::text(ResultPlace::of("totals"), text)?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("MXAggregateProfileStatsPrint"), text)?, "out_str")
     }
 
     /// Variant of `MXAggregateProfileStatsPrint` with sorting. `format`: 0 a table, 1 JSON.
@@ -232,6 +249,6 @@ c_functions! {
         ascending: c_int,
     ) {
         let text = totals(reset != 0, format, Order::new(sort_by, ascending != 0)?)?;
-        put(out_str, returned::text(ResultPlace::of("totals"), text)?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("MXAggregateProfileStatsPrintEx"), text)?, "out_str")
     }
 }

@@ -116,23 +116,18 @@ pub unsafe extern "C" fn MXSymbolSaveToJSON(symbol: SymbolHandle, out_json: *mut
     })
 }
 
-/// Names that a symbol lists, and the place where callers find them.
-pub(crate) struct ListedNames(ResultPlace, fn(&Symbol) -> Vec<String>);
-
-pub(crate) const ARGUMENTS: ListedNames = ListedNames(ResultPlace::of("arguments"), Symbol::list_arguments);
-pub(crate) const STATES: ListedNames = ListedNames(ResultPlace::of("auxiliary states"), Symbol::list_auxiliary_states);
-pub(crate) const OUTPUTS: ListedNames = ListedNames(ResultPlace::of("outputs"), Symbol::list_outputs);
-const INPUTS: ListedNames = ListedNames(ResultPlace::of("inputs"), Symbol::list_inputs);
-
+/// Stores names that a symbol lists, in the place of `function`.
+///
 /// # Safety
 /// The pointers are null or point to places for the results.
 pub(crate) unsafe fn names(
+    function: &'static str,
     symbol: SymbolHandle,
     out_size: *mut u32,
     out_str_array: *mut *mut *const c_char,
-    names: ListedNames,
+    list: fn(&Symbol) -> Vec<String>,
 ) -> Result<(), Error> {
-    let ListedNames(place, list) = names;
+    let place = ResultPlace::of(function);
     let names = list(&self::of(symbol)?);
     // SAFETY: the caller promises a place for the number.
     unsafe { put(out_size, names.len() as u32, "out_size")? };
@@ -148,7 +143,7 @@ pub unsafe extern "C" fn MXSymbolListArguments(
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { names(symbol, out_size, out_str_array, ARGUMENTS) })
+    guard(|| unsafe { names("MXSymbolListArguments", symbol, out_size, out_str_array, Symbol::list_arguments) })
 }
 
 /// Names of the auxiliary states.
@@ -158,8 +153,9 @@ pub unsafe extern "C" fn MXSymbolListAuxiliaryStates(
     out_size: *mut u32,
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
+    let (name, list) = ("MXSymbolListAuxiliaryStates", Symbol::list_auxiliary_states);
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { names(symbol, out_size, out_str_array, STATES) })
+    guard(|| unsafe { names(name, symbol, out_size, out_str_array, list) })
 }
 
 /// Names of the outputs.
@@ -170,7 +166,7 @@ pub unsafe extern "C" fn MXSymbolListOutputs(
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
     // SAFETY: the caller keeps the promises of the header.
-    guard(|| unsafe { names(symbol, out_size, out_str_array, OUTPUTS) })
+    guard(|| unsafe { names("MXSymbolListOutputs", symbol, out_size, out_str_array, Symbol::list_outputs) })
 }
 
 /// Names of all inputs, arguments and auxiliary states, in the order in which a CachedOp takes
@@ -183,10 +179,10 @@ pub unsafe extern "C" fn NNSymbolListInputNames(
     out_str_array: *mut *mut *const c_char,
 ) -> c_int {
     guard(|| {
-        let of = match option {
-            0 => INPUTS,
-            1 => ARGUMENTS,
-            2 => STATES,
+        let list = match option {
+            0 => Symbol::list_inputs,
+            1 => Symbol::list_arguments,
+            2 => Symbol::list_auxiliary_states,
             other => {
                 let message =
                     format!("the argument option is {other}; expected 0 (all), 1 (read only) or 2 (auxiliary)");
@@ -194,7 +190,7 @@ pub unsafe extern "C" fn NNSymbolListInputNames(
             }
         };
         // SAFETY: the caller keeps the promises of the header.
-        unsafe { names(symbol, out_size, out_str_array, of) }
+        unsafe { names("NNSymbolListInputNames", symbol, out_size, out_str_array, list) }
     })
 }
 

@@ -65,7 +65,7 @@ impl<P: Copy + TryInto<usize>, T: Copy + Into<i64>> Known<P, T> {
 }
 
 /// A shape as callers write it: -1, and without numpy's shapes 0 too, is unknown.
-fn partial(dims: impl ExactSizeIterator<Item = i64>) -> PartialShape {
+pub(crate) fn partial(dims: impl ExactSizeIterator<Item = i64>) -> PartialShape {
     let numpy = np_shape() != NpShape::Off;
     if dims.len() == 0 && !numpy {
         return PartialShape::UNKNOWN;

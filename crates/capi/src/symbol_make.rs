@@ -5,7 +5,7 @@ use crate::handles::{NDArrayHandle, OpHandle, SymbolHandle, free, get, hold};
 use crate::operators::operator;
 use crate::pointers::{count, distinct, list, put, text, texts};
 use crate::returned::{self, ResultPlace};
-use crate::symbol::{OUTPUTS, State, SymbolCell, give, names, of};
+use crate::symbol::{State, SymbolCell, give, names, of};
 use mxrt::Symbol;
 use mxrt::internal::{NodeEntry, number_of_graphs, symbol};
 use std::collections::BTreeMap;
@@ -123,11 +123,12 @@ fn of_all_nodes(attrs: BTreeMap<String, BTreeMap<String, String>>) -> Vec<(Strin
     attrs.into_iter().flat_map(of_node).collect()
 }
 
-/// Stores names and values in turn.
+/// Stores names and values in turn, in the place of the function.
 ///
 /// # Safety
 /// The pointers are null or point to places.
 unsafe fn give_attrs(
+    place: ResultPlace,
     pairs: impl IntoIterator<Item = (String, String)>,
     out_size: *mut u32,
     out: *mut *mut *const c_char,
@@ -138,7 +139,7 @@ unsafe fn give_attrs(
     unsafe { put(out_size, number, "out_size")? };
     let flat = pairs.into_iter().flat_map(|(key, value)| [key, value]).collect();
     // SAFETY: contract.
-    unsafe { put(out, returned::texts(ResultPlace::of("attributes"), flat)?, "out") }
+    unsafe { put(out, returned::texts(place, flat)?, "out") }
 }
 
 /// # Safety
@@ -337,12 +338,12 @@ c_functions! {
 
     /// The graph as text, in memory that belongs to the thread.
     fn MXSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(ResultPlace::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("MXSymbolPrint"), symbol::text(&of(symbol)?))?, "out_str")
     }
 
     /// Alias of `MXSymbolPrint`.
     fn NNSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(ResultPlace::of("text of a symbol"), symbol::text(&of(symbol)?))?, "out_str")
+        put(out_str, returned::text(ResultPlace::of("NNSymbolPrint"), symbol::text(&of(symbol)?))?, "out_str")
     }
 
     /// The name of the symbol's node; `*success` is 0 where there are several.
@@ -352,12 +353,12 @@ c_functions! {
 
     /// An attribute of the node; `*success` is 0 where it has none of this name.
     fn MXSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(ResultPlace::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(ResultPlace::of("MXSymbolGetAttr"), attr(symbol, text(key, "key")?)?, out, success)
     }
 
     /// Alias of `MXSymbolGetAttr`.
     fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(ResultPlace::of("attribute"), attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(ResultPlace::of("NNSymbolGetAttr"), attr(symbol, text(key, "key")?)?, out, success)
     }
 
     /// Sets an attribute of the node.
@@ -377,12 +378,12 @@ c_functions! {
 
     /// Attributes of all nodes: `node$key` and value in turn; `*out_size` counts the pairs.
     fn MXSymbolListAttr(symbol: SymbolHandle, out_size: *mut u32, out: *mut *mut *const c_char) {
-        give_attrs(of_all_nodes(of(symbol)?.attr_dict()), out_size, out)
+        give_attrs(ResultPlace::of("MXSymbolListAttr"), of_all_nodes(of(symbol)?.attr_dict()), out_size, out)
     }
 
     /// Attributes of the node: key and value in turn; `*out_size` counts the pairs.
     fn MXSymbolListAttrShallow(symbol: SymbolHandle, out_size: *mut u32, out: *mut *mut *const c_char) {
-        give_attrs(of(symbol)?.list_attr(), out_size, out)
+        give_attrs(ResultPlace::of("MXSymbolListAttrShallow"), of(symbol)?.list_attr(), out_size, out)
     }
 
     /// Variant of `MXSymbolListAttr` (option 0) or `MXSymbolListAttrShallow` (1) with the keys as they
@@ -393,15 +394,16 @@ c_functions! {
         out_size: *mut u32,
         out: *mut *mut *const c_char,
     ) {
+        let place = ResultPlace::of("NNSymbolListAttrs");
         match recursive_option {
-            0 => give_attrs(of_all_nodes(of(symbol)?.kept_attr_dict()), out_size, out),
-            _ => give_attrs(of(symbol)?.kept_attrs(), out_size, out),
+            0 => give_attrs(place, of_all_nodes(of(symbol)?.kept_attr_dict()), out_size, out),
+            _ => give_attrs(place, of(symbol)?.kept_attrs(), out_size, out),
         }
     }
 
     /// Names of the outputs.
     fn NNSymbolListOutputNames(symbol: SymbolHandle, out_size: *mut u32, out_str_array: *mut *mut *const c_char) {
-        names(symbol, out_size, out_str_array, OUTPUTS)
+        names("NNSymbolListOutputNames", symbol, out_size, out_str_array, Symbol::list_outputs)
     }
 
     /// Number of outputs.

@@ -2,7 +2,7 @@
 
 use crate::border::{Error, c_functions};
 use crate::handles::{NDArrayHandle, get, hold, hold_unset};
-use crate::ndarray::{context, element_type, put_rank, value};
+use crate::ndarray::{array_of, context, element_type, new_array, put_rank, value};
 use crate::operators::by_name;
 use crate::pointers::{count, list, put};
 use crate::process::np_shape;
@@ -89,6 +89,33 @@ fn at(handle: NDArrayHandle, index: i64) -> Result<NDArray, Error> {
     view(&array, place * row, shape)
 }
 
+/// The beginning of an array in a shape that may be smaller, by MXNet's rule: 0 is the extent of the
+/// array there, and one -1 what the others leave. With numpy's shapes all elements are needed.
+fn beginning(handle: NDArrayHandle, dims: &[c_int]) -> Result<NDArray, Error> {
+    let array = get::<NDArray>(handle)?;
+    let wrong = |what: &str| Error::value(format!("the shape {dims:?} for {array:?}: {what}"));
+    let mut shape: Vec<usize> = Vec::with_capacity(dims.len());
+    let mut open = None;
+    for (place, dim) in dims.iter().enumerate() {
+        shape.push(match dim {
+            -1 if open.replace(place).is_some() => return Err(wrong("more than one extent is -1")),
+            -1 => 1,
+            0 => *array.shape().get(place).ok_or_else(|| wrong("an extent of 0 is beyond the axes of the array"))?,
+            dim => usize::try_from(*dim).map_err(|_| wrong("extents are -1, 0 or positive"))?,
+        });
+    }
+    let size = shape.iter().try_fold(1usize, |size, dim| size.checked_mul(*dim));
+    if let (Some(place), Some(size)) = (open, size) {
+        shape[place] =
+            array.shape().size().checked_div(size).ok_or_else(|| wrong("-1 stands next to an extent of 0"))?;
+    }
+    let shape: Shape = shape.into_iter().collect();
+    if np_shape() != NpShape::Off && shape.size() != array.shape().size() {
+        return Err(wrong("with numpy's shapes the sizes must be equal"));
+    }
+    view(&array, 0, shape)
+}
+
 /// The shape that the operator `Reshape` gives, with its codes 0, -1, -2, -3 and -4.
 fn reshape(handle: NDArrayHandle, dims: &[i64], reverse: bool) -> Result<NDArray, Error> {
     let array = get::<NDArray>(handle)?;
@@ -123,7 +150,7 @@ c_functions! {
     ) {
         let _ = delay_alloc;
         let tensor = TensorType { dtype: element_type(dtype)?, shape: extents(shape, ndim)? };
-        give(NDArray::new(engine()?, context(dev_type, dev_id)?, tensor)?, out)
+        give(new_array(context(dev_type, dev_id)?, tensor)?, out)
     }
 
     /// An array with a copy of `size` bytes: its elements, row-major.
@@ -139,7 +166,7 @@ c_functions! {
     ) {
         let tensor = TensorType { dtype: element_type(dtype)?, shape: extents(shape, ndim)? };
         let bytes = list(data.cast::<u8>(), size, "data")?;
-        give(NDArray::from_bytes(engine()?, context(dev_type, dev_id)?, tensor, bytes)?, out)
+        give(array_of(context(dev_type, dev_id)?, tensor, bytes)?, out)
     }
 
     /// The entries `slice_begin .. slice_end` of the first axis, over the same memory.
@@ -163,14 +190,14 @@ c_functions! {
         give(at(handle, idx)?, out)
     }
 
-    /// Returns an array with the same memory and another shape. The extents may be codes as for the
-    /// operator `Reshape`.
+    /// Returns the beginning of an array in another shape, over the same memory. An extent of 0 is
+    /// that of the array at this place; one may be -1, for what the others leave.
     fn MXNDArrayReshape(handle: NDArrayHandle, ndim: c_int, dims: *const c_int, out: *mut NDArrayHandle) {
-        let dims: Vec<i64> = list(dims, count(ndim, "ndim")?, "dims")?.iter().map(|dim| i64::from(*dim)).collect();
-        give(reshape(handle, &dims, false)?, out)
+        give(beginning(handle, list(dims, count(ndim, "ndim")?, "dims")?)?, out)
     }
 
-    /// Variant of `MXNDArrayReshape`; with `reverse` codes count from the last axis.
+    /// Returns an array with the same memory and another shape. The extents may be codes as for the
+    /// operator `Reshape`; with `reverse` these count from the last axis.
     fn MXNDArrayReshape64(
         handle: NDArrayHandle,
         ndim: c_int,

@@ -39,6 +39,6 @@ pub use passes::PassChoice;
 pub use plan::Plan;
 pub use run::{
     BoundOp, CALL_OPTIONS, CacheStats, CachedOp, CallOption, CallOptions, CallValue, Executor, ExecutorSite,
-    JoinedRows, Reshaping, Started, TrainingOp, TwoModeOp, Watch, WatchCallback, invoke, invoke_custom,
+    JoinedRows, Reshaping, SharedArrays, Started, TrainingOp, TwoModeOp, Watch, WatchCallback, invoke, invoke_custom,
 };
 pub use symbol::{GraphError, InferredShapes, InferredTypes, Node, NodeEntry, Symbol, TrainingScope};

@@ -14,8 +14,8 @@ pub use mxrt_engine::{
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheStats, CachedOp, CachedOpFlags, CallOption, CallValue, Executor,
     ExecutorSite, GraphError, InferredShapes, InferredTypes, Interrupter, LoadOptions, NodeEntry, PassChoice,
-    Reshaping, Started, TrainingOp, TrainingScope, TwoModeOp, Watch, WatchCallback, invoke, invoke_custom,
-    number_of_graphs, symbol,
+    Reshaping, SharedArrays, Started, TrainingOp, TrainingScope, TwoModeOp, Watch, WatchCallback, invoke,
+    invoke_custom, number_of_graphs, symbol,
 };
 pub use mxrt_io as io;
 pub use mxrt_ops::{

@@ -4,8 +4,8 @@ use crate::errors;
 use half::f16;
 use mxrt::internal::devices;
 use mxrt_engine::{FailureKind, OpError, reserve};
-use mxrt_tensor::{Context, DType, DeviceType, TensorRef, copied};
-use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use mxrt_tensor::{Context, DType, DeviceType};
+use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -58,12 +58,12 @@ fn items_text<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize)
     Ok(items.map(|item| nested_text(&item, depth)).collect::<PyResult<Vec<_>>>()?.join(", "))
 }
 
-/// Device type and number, as `mxrt.context` passes them.
+/// Device type and number, as `mxrt.context` passes them; a negative number is 0, as in MXNet.
 pub(crate) fn context(device: (&str, i32)) -> Result<Context, OpError> {
     let (kind, number) = device;
     let known = |device_type| !matches!(device_type, DeviceType::Device(kind) if !devices::is_known(kind));
     match Context::parse(kind).filter(|context| known(context.device_type)) {
-        Some(context) => Ok(Context { device_id: number, ..context }),
+        Some(context) => Ok(Context { device_id: number.max(0), ..context }),
         None => {
             let kinds = devices::kinds().map(|kind| kind.to_string()).collect::<Vec<_>>().join(", ");
             let message = format!("unknown device type '{kind}'; known: cpu, cpu_pinned, cpu_shared, {kinds}");
@@ -108,57 +108,6 @@ pub(crate) fn with_bytes<R>(
         "numpy arrays of dtype {name} cannot become NDArrays; known: float32, float64, float16, uint8, int32, int8, int64, \
          bool, int16, uint16, uint32, uint64 (in the machine's byte order)"
     )))
-}
-
-/// The elements of an array, owned, on the way to numpy.
-pub(crate) enum OwnedElements {
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    F16(Vec<f16>),
-    U8(Vec<u8>),
-    I32(Vec<i32>),
-    I8(Vec<i8>),
-    I64(Vec<i64>),
-    I16(Vec<i16>),
-    U16(Vec<u16>),
-    U32(Vec<u32>),
-    U64(Vec<u64>),
-    Bool(Vec<bool>),
-}
-
-/// Copies the elements out. `bfloat16`, which numpy lacks, travels as its bits.
-pub(crate) fn elements(tensor: TensorRef<'_>) -> Result<OwnedElements, OpError> {
-    let bytes = tensor.bytes();
-    macro_rules! copy {
-        ($v:ident) => {
-            OwnedElements::$v(copied(bytemuck::cast_slice(bytes))?)
-        };
-    }
-    Ok(match tensor.dtype {
-        DType::F32 => copy!(F32),
-        DType::F64 => copy!(F64),
-        DType::F16 => copy!(F16),
-        DType::U8 => copy!(U8),
-        DType::I32 => copy!(I32),
-        DType::I8 => copy!(I8),
-        DType::I64 => copy!(I64),
-        DType::I16 => copy!(I16),
-        DType::U16 | DType::BF16 => copy!(U16),
-        DType::U32 => copy!(U32),
-        DType::U64 => copy!(U64),
-        // The collection of a vector's own iterator reuses its memory.
-        DType::Bool => OwnedElements::Bool(copied(bytes)?.into_iter().map(|b| b != 0).collect()),
-    })
-}
-
-/// A numpy array that owns the elements.
-pub(crate) fn to_numpy<'py>(py: Python<'py>, elements: OwnedElements, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-    macro_rules! arms {
-        ($($v:ident),*) => { match elements {
-            $(OwnedElements::$v(vec) => Ok(PyArray1::from_vec(py, vec).reshape(shape)?.into_any()),)*
-        } };
-    }
-    arms!(F32, F64, F16, U8, I32, I8, I64, I16, U16, U32, U64, Bool)
 }
 
 /// MXNet's number of an element type.

@@ -22,6 +22,7 @@ mod images;
 mod imported;
 mod iterators;
 mod ndarray;
+mod new_numpy;
 mod notify;
 mod np_shape;
 mod numpy_calls;

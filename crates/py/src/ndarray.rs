@@ -1,10 +1,10 @@
 //! Arrays: the base class of `mxrt.nd.NDArray`, and functions that make, copy and index arrays.
 
 use crate::arithmetic::{Sign, apply, assign};
-use crate::convert::{self, OwnedElements};
+use crate::convert;
 use crate::imported::Imported;
 use crate::settable::Settable;
-use crate::{errors, runtime};
+use crate::{errors, new_numpy, runtime};
 use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
 use mxrt_tensor::{Context, DType, LateArray, NDArray, Shape, StorageType, TensorRef, TensorType};
@@ -249,16 +249,19 @@ impl NDArrayBase {
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.array(py)?;
+        let (made, place) = new_numpy::array(py, &array.tensor_type())?;
         // The copy belongs to the caller; its size is bounded like that of an array.
-        let copied = |value: TensorRef<'_>| -> Result<OwnedElements, OpError> {
+        let copied = |value: TensorRef<'_>| -> Result<(), OpError> {
             let _charge = array.engine().memory().charge(value.bytes().len())?;
-            convert::elements(value)
+            // SAFETY: `made` lives to the end of this method, and nobody else has it before.
+            unsafe { place.fill(&value) };
+            Ok(())
         };
         // The naive engine may run an operator here that waited for the end of the read, and this
         // thread has the interpreter's lock.
         let briefly = array.engine().kind() != EngineKind::Naive;
-        let elements = match briefly.then(|| array.read_briefly(copied)).flatten() {
-            Some(elements) => elements,
+        let done = match briefly.then(|| array.read_briefly(copied)).flatten() {
+            Some(done) => done,
             None => runtime::wait_for_value(py, |poll| {
                 let value = match poll {
                     Some(poll) => array.read_with(poll)?,
@@ -267,7 +270,8 @@ impl NDArrayBase {
                 Ok(copied(value.tensor()))
             })?,
         };
-        convert::to_numpy(py, elements.map_err(|e| errors::from_op(py, &e))?, array.shape())
+        done.map_err(|e| errors::from_op(py, &e))?;
+        Ok(made)
     }
 
     /// An array over the same elements: `shape` of them, the first one at position `start`.

@@ -193,7 +193,7 @@ pub(crate) fn begin_waiting(
         let mut stopped = false;
         let mut ask = poll.map(|poll| {
             || {
-                stopped = !poll();
+                stopped |= !poll();
                 !stopped
             }
         });

@@ -65,17 +65,21 @@ pub(crate) fn wait<T: Send>(
     let (result, raised) = py.detach(|| {
         let mut raised: Option<PyErr> = None;
         let mut poll = || {
-            if main {
+            // What a handler raised once is not overwritten: nobody raises it again.
+            if main && raised.is_none() {
                 raised = Python::try_attach(|py| py.check_signals().err()).flatten();
             }
             raised.is_none()
         };
         (work(&mut poll), raised)
     });
-    match result {
-        Ok(value) => Ok(value),
-        Err(WaitError::Interrupted) => Err(raised.unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
-        Err(error) => Err(errors::from_wait(py, error)),
+    // The work may have come to its end although it was asked to stop; the signal counts all the
+    // same.
+    match (raised, result) {
+        (Some(raised), _) => Err(raised),
+        (None, Ok(value)) => Ok(value),
+        (None, Err(WaitError::Interrupted)) => Err(PyKeyboardInterrupt::new_err(())),
+        (None, Err(error)) => Err(errors::from_wait(py, error)),
     }
 }
 

@@ -122,6 +122,37 @@ static void functions_that_call_back(void) {
     WORKS(MXNDArrayFree(later));
 }
 
+static void end(void *context, void *on_complete, void *argument) {
+    CHECK(context != NULL);
+    __atomic_add_fetch((int *)argument, 1, __ATOMIC_SEQ_CST);
+    WORKS(MXRTEngineComplete(on_complete, NULL));
+}
+
+static void end_badly(void *context, void *on_complete, void *argument) {
+    CHECK(context != NULL);
+    __atomic_add_fetch((int *)argument, 1, __ATOMIC_SEQ_CST);
+    WORKS(MXRTEngineComplete(on_complete, "no luck"));
+}
+
+/* wait: until the function is done, also one that writes no array, or has none at all. */
+static void waits(void) {
+    NDArrayHandle a = zeros(1);
+    int reads, writes, ended = 0, number = 0;
+    for (reads = 0; reads < 2; ++reads)
+        for (writes = 0; writes < 2 - reads; ++writes) {
+            NDArrayHandle b = zeros(1);
+            WORKS(MXEnginePushAsyncND(end, &ended, NULL, &cpu, &a, reads, &b, writes, NULL, 0, "ends", true));
+            CHECK(__atomic_load_n(&ended, __ATOMIC_SEQ_CST) == ++number);
+            FAILS(MXEnginePushAsyncND(end_badly, &ended, NULL, &cpu, &a, reads, &b, writes, NULL, 0, "fails", true),
+                  "no luck");
+            CHECK(__atomic_load_n(&ended, __ATOMIC_SEQ_CST) == ++number);
+            if (writes) FAILS(MXNDArrayWaitToRead(b), "no luck");
+            WORKS(MXNDArrayFree(b));
+        }
+    WORKS(MXNDArrayWaitAll());
+    WORKS(MXNDArrayFree(a));
+}
+
 static void pushes(void) {
     NDArrayHandle a = zeros(1), b = zeros(1);
     void *data;
@@ -279,11 +310,23 @@ static void profiler(const char *directory) {
     OpHandle relu;
     NDArrayHandle a = zeros(4), *outputs = NULL;
     int number = 0;
+    WORKS(NNGetOpHandle("relu", &relu));
+    /* A pause that ends begins nothing. */
+    WORKS(MXProfilePause(0));
+    WORKS(MXProcessProfilePause(0, 0, NULL));
+    WORKS(MXImperativeInvoke(relu, 1, &a, &number, &outputs, 0, NULL, NULL));
+    WORKS(MXNDArrayWaitToRead(outputs[0]));
+    WORKS(MXNDArrayFree(outputs[0]));
+    WORKS(MXAggregateProfileStatsPrint(&table, 0));
+    CHECK(!strstr(table, "relu"));
+    outputs = NULL;
+    number = 0;
     WORKS(MXSetProfilerConfig(1, keys, vals));
     FAILS(MXSetProfilerConfig(1, unknown, vals), "zzz");
     FAILS(MXSetProfilerState(7), "state is 7");
     WORKS(MXSetProcessProfilerState(1, 0, NULL));
-    WORKS(NNGetOpHandle("relu", &relu));
+    WORKS(MXProfilePause(1));
+    WORKS(MXProfilePause(0));
     WORKS(MXImperativeInvoke(relu, 1, &a, &number, &outputs, 0, NULL, NULL));
     WORKS(MXNDArrayWaitToRead(outputs[0]));
     WORKS(MXNDArrayFree(outputs[0]));
@@ -306,6 +349,7 @@ static void profiler(const char *directory) {
 int main(int argc, char **argv) {
     if (argc != 2) return 2;
     functions_that_call_back();
+    waits();
     deleted = 0;
     pushes();
     iterators(argv[1]);

@@ -15,6 +15,9 @@ use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// A function that finds an existing array for a variable.
+type Find<'a> = dyn Fn(&str, &TensorType) -> Result<Option<NDArray>, OpError> + 'a;
+
 /// A function that is called with name and array of a result.
 pub type WatchCallback = dyn Fn(&str, &NDArray) + Send + Sync;
 
@@ -39,6 +42,46 @@ pub struct Reshaping {
     pub grow: bool,
 }
 
+/// Arrays that a new executor takes from another one instead of making them.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedArrays<'a> {
+    /// executor that has the arrays
+    pub executor: &'a Executor,
+    /// names of the arguments that are shared; all auxiliary states are
+    pub arguments: &'a [&'a str],
+}
+
+impl SharedArrays<'_> {
+    /// The array for an argument of the new executor; `None` for one that is not shared.
+    fn argument(&self, name: &str, tensor: &TensorType) -> Result<Option<NDArray>, OpError> {
+        if !self.arguments.contains(&name) {
+            return Ok(None);
+        }
+        shared(&self.executor.arguments, "argument", name, tensor).map(Some)
+    }
+
+    /// The array for an auxiliary state of the new executor.
+    fn state(&self, name: &str, tensor: &TensorType) -> Result<Option<NDArray>, OpError> {
+        shared(&self.executor.states, "auxiliary state", name, tensor).map(Some)
+    }
+}
+
+/// Finds an array of an executor that another one shares.
+fn shared(held: &[(String, NDArray)], what: &str, name: &str, tensor: &TensorType) -> Result<NDArray, OpError> {
+    let Some((_, array)) = held.iter().find(|(held, _)| held == name) else {
+        let names: Vec<&str> = held.iter().map(|(name, _)| name.as_str()).collect();
+        let message = format!("the shared executor has no {what} '{name}'; it has: {}", names.join(", "));
+        return Err(fail(FailureKind::Value, message));
+    };
+    let found = array.tensor_type();
+    if found == *tensor {
+        return Ok(array.clone());
+    }
+    let kind = if found.shape == tensor.shape { FailureKind::Type } else { FailureKind::Shape };
+    let message = format!("the {what} '{name}' of the shared executor is {found}, and {tensor} is needed");
+    Err(fail(kind, message))
+}
+
 /// A symbol bound to arrays. Each run writes its results to the same output arrays.
 pub struct Executor {
     site: ExecutorSite,
@@ -51,7 +94,29 @@ pub struct Executor {
     arguments: Vec<(String, NDArray)>,
     states: Vec<(String, NDArray)>,
     outputs: Vec<NDArray>,
-    watch: Mutex<Option<(Arc<Watch>, Arc<WatchCallback>)>>,
+    monitor: Mutex<Option<Arc<Monitor>>>,
+}
+
+/// A callback of an executor, and the graphs that it has been told of.
+struct Monitor {
+    callback: Arc<WatchCallback>,
+    /// whether it hears the inputs of operators too
+    all: bool,
+    watches: Mutex<HashMap<TrainingScope, Arc<Watch>>>,
+}
+
+impl Monitor {
+    /// The watch over what an executor computes as in training.
+    fn watch(&self, executor: &Executor, training: TrainingScope) -> Result<Arc<Watch>, OpError> {
+        if let Some(made) = self.watches.lock().get(&training) {
+            return Ok(made.clone());
+        }
+        let site = &executor.site;
+        let form = executor.symbol.in_training(training)?;
+        let symbol = form.as_ref().unwrap_or(&executor.symbol);
+        let made = Watch::new(site.engine, symbol, site.options, self.all)?.with_random(site.random.clone());
+        Ok(self.watches.lock().entry(training).or_insert(Arc::new(made)).clone())
+    }
 }
 
 fn fail(kind: FailureKind, message: String) -> OpError {
@@ -126,24 +191,24 @@ impl Executor {
         });
         let outputs = outputs.collect::<Result<Vec<NDArray>, OpError>>()?;
         let bound = Arc::new(bound(op.clone(), &symbol, &arguments, &states)?);
-        let (training, watch) = (Mutex::default(), Mutex::default());
-        Ok(Executor { site, context, symbol, op, bound, training, arguments, states, outputs, watch })
+        let (training, monitor) = (Mutex::default(), Mutex::default());
+        Ok(Executor { site, context, symbol, op, bound, training, arguments, states, outputs, monitor })
     }
 
     /// Binds a symbol to new arrays of zeros, whose shapes and types follow from those of some
     /// variables. Names that the symbol lacks count for nothing, as in MXNet: programs name the label
-    /// of any network. `shared` may give an existing array for a name.
+    /// of any network. Arrays that are `shared` must have the shapes and types that the graph needs.
     pub fn simple_bind(
         site: ExecutorSite,
         symbol: Symbol,
         context: Context,
         shapes: &[(String, PartialShape)],
         types: &[(String, DType)],
-        shared: &dyn Fn(&str, &TensorType) -> Option<NDArray>,
+        shared: Option<SharedArrays<'_>>,
     ) -> Result<Executor, OpError> {
         let shapes = symbol.infer_shape(&of_inputs(&symbol, shapes), true)?;
         let types = symbol.infer_type(&of_inputs(&symbol, types), true)?;
-        let make = |names: Vec<String>, shapes: &[PartialShape], types: &[Option<DType>]| {
+        let make = |names: Vec<String>, shapes: &[PartialShape], types: &[Option<DType>], find: &Find<'_>| {
             let unknown: Vec<String> = names
                 .iter()
                 .zip(shapes)
@@ -161,15 +226,17 @@ impl Executor {
             rows.map(|((name, shape), dtype)| {
                 let tensor =
                     TensorType { dtype: dtype.unwrap_or(DType::F32), shape: shape.complete().unwrap_or_default() };
-                match shared(name, &tensor) {
+                match find(name, &tensor)? {
                     Some(array) => Ok(array),
                     None => NDArray::new(site.engine, context, tensor),
                 }
             })
             .collect::<Result<Vec<NDArray>, OpError>>()
         };
-        let arguments = make(symbol.list_arguments(), &shapes.args, &types.args)?;
-        let states = make(symbol.list_auxiliary_states(), &shapes.aux, &types.aux)?;
+        let argument = |name: &str, tensor: &TensorType| shared.map_or(Ok(None), |all| all.argument(name, tensor));
+        let state = |name: &str, tensor: &TensorType| shared.map_or(Ok(None), |all| all.state(name, tensor));
+        let arguments = make(symbol.list_arguments(), &shapes.args, &types.args, &argument)?;
+        let states = make(symbol.list_auxiliary_states(), &shapes.aux, &types.aux, &state)?;
         Executor::bind(site, symbol, context, arguments, states)
     }
 
@@ -225,15 +292,22 @@ impl Executor {
     }
 
     /// Runs the graph on the present content of the arrays, with what `training` names as in
-    /// training. Returns before the outputs are computed.
+    /// training. Returns before the outputs are computed. A monitor hears what became the outputs:
+    /// where there is one, the graph runs operator by operator.
     pub fn forward(&self, training: TrainingScope) -> Result<(), OpError> {
         let outputs: Vec<&NDArray> = self.outputs.iter().collect();
-        self.bound_for(training)?.call(&[], Some(&outputs), &CallOptions::default(), &mut Interrupter::never())?;
-        let watch = self.watch.lock().clone();
-        let Some((watch, callback)) = watch else { return Ok(()) };
+        let monitor = self.monitor.lock().clone();
+        let Some(monitor) = monitor else {
+            let bound = self.bound_for(training)?;
+            return bound.call(&[], Some(&outputs), &CallOptions::default(), &mut Interrupter::never()).map(drop);
+        };
         let held = || self.arguments.iter().chain(&self.states);
         let array_of = |name: &str| held().find(|(held, _)| held == name).map(|(_, array)| array.clone());
-        watch.run(&array_of, &mut |name, array| callback(name, array))
+        let watch = monitor.watch(self, training)?;
+        let watched = watch.compute(&array_of)?;
+        watched.store(&outputs)?;
+        watched.show(&mut |name, array| (monitor.callback)(name, array));
+        Ok(())
     }
 
     fn bound_for(&self, training: TrainingScope) -> Result<Arc<BoundOp>, OpError> {
@@ -256,17 +330,11 @@ impl Executor {
 
     /// Calls `callback` with name and array of every operator's result at each run, and with `all`
     /// also with those of operators' inputs. `None` ends this. While it is active, the graph is
-    /// computed a second time, operator by operator.
-    pub fn watch(&self, callback: Option<Arc<WatchCallback>>, all: bool) -> Result<(), OpError> {
-        let watch = match callback {
-            None => None,
-            Some(callback) => {
-                Some((Arc::new(Watch::new(self.site.engine, &self.symbol, self.site.options, all)?), callback))
-            }
-        };
-        let before = std::mem::replace(&mut *self.watch.lock(), watch);
+    /// computed operator by operator.
+    pub fn watch(&self, callback: Option<Arc<WatchCallback>>, all: bool) {
+        let monitor = callback.map(|callback| Arc::new(Monitor { callback, all, watches: Mutex::default() }));
+        let before = std::mem::replace(&mut *self.monitor.lock(), monitor);
         drop(before);
-        Ok(())
     }
 
     /// Names and arrays of the arguments.

@@ -33,7 +33,7 @@ mod watch;
 pub use bound_op::BoundOp;
 pub use cached_op::{CachedOp, JoinedRows};
 pub use call_options::{CALL_OPTIONS, CallOption, CallOptions, CallValue};
-pub use executor::{Executor, ExecutorSite, Reshaping, WatchCallback};
+pub use executor::{Executor, ExecutorSite, Reshaping, SharedArrays, WatchCallback};
 pub use invoke::{invoke, invoke_custom};
 pub use plan_cache::CacheStats;
 pub use started::Started;

@@ -56,8 +56,15 @@ impl Started {
             true => array.wait_with(&mut || interrupter.check().is_ok()).cloned(),
             false => array.wait().cloned(),
         };
-        // All are waited for, so that no failure of this call is left for `wait_all`.
-        let found: SmallVec<[_; 2]> = arrays.iter().map(&mut shape).collect();
+        // All are waited for, so that no failure of this call is left for `wait_all`; but who was
+        // interrupted waits no longer.
+        let mut found: SmallVec<[_; 2]> = SmallVec::new();
+        for array in &arrays {
+            match shape(array) {
+                Err(WaitError::Interrupted) => return Err(WaitError::Interrupted),
+                other => found.push(other),
+            }
+        }
         found.into_iter().collect()
     }
 

@@ -102,7 +102,9 @@ MXNET_DLL int MXNetFuncGetGlobal(const char *name, void **out);
  * memory. MXNDArrayCreateNone: an array that gets shape and value when it is given to an operator
  * as output. MXNDArrayGetData waits and gives an address, valid until the array is freed, current
  * until an operator writes the array; the next call of a graph sees what is written there. size of
- * the copies counts elements. keys of MXNDArraySave may be null. */
+ * the copies counts elements. keys of MXNDArraySave may be null. MXNDArrayReshape: extents are
+ * positive, 0 for that of the array at this place, or one -1 for what the others leave; a shape of
+ * fewer elements is the beginning of the array. MXNDArrayReshape64 takes the operator's codes. */
 MXNET_DLL int MXNDArrayCreateNone(NDArrayHandle *out);
 MXNET_DLL int MXNDArrayCreate(const uint32_t *shape, uint32_t ndim, int dev_type, int dev_id,
     int delay_alloc, NDArrayHandle *out);
