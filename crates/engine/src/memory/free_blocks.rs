@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Freed blocks of a class, the one used longest ago first.
 pub(super) struct FreeBlocks {
     list: Mutex<VecDeque<RawMemory>>,
-    /// Their number, to be read without the lock; changed under it.
+    /// Number of blocks, to be read without the lock; changed under it.
     len: AtomicUsize,
 }
 

@@ -97,7 +97,7 @@ impl ParameterGate {
     }
 }
 
-/// What an op that passes a gate does to the gate's parameters.
+/// Writes of a gate's parameters by an op that passes the gate.
 struct GuardedWrites {
     /// numbers of the op's accesses to parameters that it writes
     written: Vec<usize>,
