@@ -583,3 +583,51 @@ fn a_batch_with_a_failed_parameter_fails_and_the_next_one_does_not() {
     out[0].wait_to_read().expect("the next call is not harmed");
     engine.wait_all().expect("everything was observed");
 }
+
+/// Inputs that graphs usually have as parameters may be passed by calls, in addition to parameters
+/// that are bound.
+#[test]
+fn weights_that_a_call_passes_are_those_of_this_call() {
+    let dense =
+        |x: &Symbol| apply("FullyConnected", "dense", &[("num_hidden", "2")], &[x, &var("weight"), &var("bias")]);
+    // In the middle of stages as well.
+    let staged = apply("_contrib_boolean_mask", "mask", &[], &[&dense(&var("data")), &var("index")]);
+    for engine in every_engine() {
+        let array = |shape: &[usize], values: &[f32]| array(engine, shape, values);
+        let (data, bias) = (array(&[1, 2], &[1.0, 10.0]), array(&[2], &[100.0, 200.0]));
+        let weights = [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]].map(|values| array(&[2, 2], &values));
+        let wanted = [[121.0, 243.0], [165.0, 287.0]];
+        let plain = BoundOp::new(compile(engine, &dense(&var("data"))), &[None, None, Some(&bias)]).expect("it binds");
+        let index = array(&[1], &[1.0]);
+        let staged =
+            BoundOp::new(compile(engine, &staged), &[None, None, Some(&bias), Some(&index)]).expect("it binds");
+        for which in [0, 0, 1, 0, 1, 1] {
+            for op in [&plain, &staged] {
+                let made = op.run(&[&data, &weights[which]]).expect("the call is accepted");
+                assert_eq!(values(&made[0]), wanted[which], "{op:?}");
+            }
+        }
+    }
+}
+
+/// Results that failed, in an array that is a parameter of another graph.
+#[test]
+fn a_parameter_that_a_call_failed_to_write_fails_every_call_until_it_is_whole() {
+    for engine in threaded_engines() {
+        let (x, p) = (array(engine, &[2], &[1.0, 2.0]), array(engine, &[2], &[10.0, 20.0]));
+        let reads = apply("elemwise_add", "sum", &[], &[&var("data"), &var("p")]);
+        let reads = BoundOp::new(compile(engine, &reads), &[None, Some(&p)]).expect("it binds");
+        let writes = compile(engine, &apply("relu", "relu", &[], &[&var("data")]));
+        let call = || reads.run(&[&x]).expect("the call is accepted")[0].clone();
+        assert_eq!(values(&call()), [11.0, 22.0]);
+        let bad = array(engine, &[2], &[0.0, 0.0]);
+        spoil(engine, &bad);
+        writes.run_into(&[&bad], &[&p]).expect("the call is accepted");
+        let spoilt = failure(&p);
+        for _ in 0..3 {
+            assert_eq!(failure(&call()).1, spoilt.1);
+        }
+        writes.run_into(&[&x], &[&p]).expect("the call is accepted");
+        assert_eq!(values(&call()), [2.0, 4.0]);
+    }
+}

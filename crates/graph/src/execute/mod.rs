@@ -138,6 +138,7 @@ impl Plan {
 pub(super) struct FailedSteps {
     /// whether anything has failed; almost never
     any: bool,
+    /// failures by step, in the order of the steps
     steps: Vec<(usize, Failure)>,
 }
 
@@ -149,6 +150,7 @@ impl FailedSteps {
 
     pub(super) fn add(&mut self, step: usize, failure: Failure) {
         self.any = true;
+        debug_assert!(self.steps.last().is_none_or(|(last, _)| *last < step), "steps run in their order");
         self.steps.push((step, failure));
     }
 
@@ -159,7 +161,8 @@ impl FailedSteps {
     }
 
     fn of_step(&self, step: usize) -> Option<&Failure> {
-        self.steps.iter().find(|(s, _)| *s == step).map(|(_, failure)| failure)
+        let place = self.steps.binary_search_by_key(&step, |(s, _)| *s).ok()?;
+        Some(&self.steps[place].1)
     }
 
     /// The failure of the first input, constant or step that has failed among those that a step

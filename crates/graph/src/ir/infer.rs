@@ -103,7 +103,8 @@ fn settle(
 ) -> Result<Option<usize>, OpError> {
     let mut open: Vec<usize> = (0..graph.nodes.len()).collect();
     // Most graphs are done after one round; graphs with unknown extents (a zero batch of a start
-    // state) take a few.
+    // state) take a few. Rounds go forwards and backwards in turn, because what is known at the end
+    // of a chain would otherwise move by one node in each round.
     while !open.is_empty() {
         let mut learnt = false;
         let mut still_open = Vec::new();
@@ -118,8 +119,9 @@ fn settle(
             }
         }
         if !learnt {
-            return Ok(still_open.first().copied());
+            return Ok(still_open.iter().min().copied());
         }
+        still_open.reverse();
         open = still_open;
     }
     Ok(None)
@@ -235,4 +237,31 @@ fn learn(
         complete &= slot.shape.is_complete() && slot.dtype.is_some();
     }
     Ok((complete, changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shape that is known at the end of a chain alone is known everywhere after a few rounds.
+    #[test]
+    fn what_is_known_at_the_end_of_a_chain_reaches_its_beginning_in_linear_time() {
+        const NODES: usize = 640;
+        let node = |name, inputs| GraphNode::new(name, "n".into(), Vec::new(), inputs).expect("the operator exists");
+        let mut nodes = vec![node("negative", vec![Value::Input(0)])];
+        nodes.extend((1..NODES).map(|n| node("negative", vec![Value::Node(n - 1, 0)])));
+        nodes.push(node("elemwise_add", vec![Value::Node(NODES - 1, 0), Value::Input(1)]));
+        let graph = Graph { nodes, ..Graph::default() };
+        let known = PartialType::from(&TensorType::new(DType::F32, &[2, 3][..]));
+        let mut checks = 0;
+        let mut count = || {
+            checks += 1;
+            Ok(())
+        };
+        let inputs = [PartialType::UNKNOWN, known.clone()];
+        let types = propagate(&graph, inputs.into_iter(), false, &mut count).expect("it is consistent");
+        assert_eq!(types.get(&Value::Input(0)), Some(&known));
+        // There is a check for every 64 visits.
+        assert!(checks <= 6 * NODES / 64, "{checks} checks");
+    }
 }

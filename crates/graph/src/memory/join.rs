@@ -27,6 +27,29 @@ pub struct JoinInput {
     pub alone: bool,
 }
 
+/// Values that steps read together with the output of a join.
+struct StepReads<'a>(HashMap<Value, Vec<&'a [Value]>>);
+
+impl<'a> StepReads<'a> {
+    fn of(joins: &[Join], reads: &'a [Vec<Value>]) -> StepReads<'a> {
+        let mut steps: HashMap<Value, Vec<&[Value]>> =
+            joins.iter().map(|join| (Value::Node(join.node, 0), Vec::new())).collect();
+        for step in reads {
+            // One that reads it twice is listed twice, which does no harm.
+            for value in step {
+                if let Some(of_join) = steps.get_mut(value) {
+                    of_join.push(step);
+                }
+            }
+        }
+        StepReads(steps)
+    }
+
+    fn of_join(&self, out: Value) -> &[&'a [Value]] {
+        self.0.get(&out).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Places of values inside other values.
 #[derive(Default)]
 pub struct Joined {
@@ -44,16 +67,17 @@ impl Joined {
     /// `fixed` have a place of their own. `made` tells whether a step makes a value.
     pub fn new(joins: &[Join], reads: &[Vec<Value>], fixed: &HashSet<Value>, made: &dyn Fn(Value) -> bool) -> Joined {
         let mut joined = Joined::default();
+        let reads = StepReads::of(joins, reads);
         for join in joins {
             let out = Value::Node(join.node, 0);
             if !fixed.contains(&out) {
-                joined.place(join, reads, &|v| made(v) && !fixed.contains(&v));
+                joined.place(join, &reads, &|v| made(v) && !fixed.contains(&v));
             }
         }
         joined
     }
 
-    fn place(&mut self, join: &Join, reads: &[Vec<Value>], free: &dyn Fn(Value) -> bool) {
+    fn place(&mut self, join: &Join, reads: &StepReads<'_>, free: &dyn Fn(Value) -> bool) {
         let out = Value::Node(join.node, 0);
         let mut copies = Vec::new();
         for (k, JoinInput { value, offset, alone }) in join.parts.iter().copied().enumerate() {
@@ -81,9 +105,9 @@ impl Joined {
 
     /// Whether a step reads `out` and something inside `value`: a step cannot be given the same
     /// bytes twice.
-    fn read_together(&self, reads: &[Vec<Value>], value: Value, out: Value) -> bool {
+    fn read_together(&self, reads: &StepReads<'_>, value: Value, out: Value) -> bool {
         let part = |v: &Value| *v == value || self.lies_inside(*v, value);
-        reads.iter().any(|step| step.contains(&out) && step.iter().any(part))
+        reads.of_join(out).iter().any(|step| step.iter().any(part))
     }
 
     /// Whether one of the inputs is inside another.

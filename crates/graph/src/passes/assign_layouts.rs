@@ -65,17 +65,19 @@ impl LayoutChoice {
         concats.sort_unstable();
         // A concatenation may be an input of another one, in both directions.
         loop {
-            let before = self.made.clone();
+            let mut changed = false;
             for n in &concats {
                 let values = || std::iter::once(Value::Node(*n, 0)).chain(graph.nodes[*n].inputs.iter().copied());
                 let halos: Vec<BlockedLayout> = values().filter_map(|v| self.made.get(&v).copied()).collect();
                 for value in values() {
                     if let Some(made) = self.made.get_mut(&value) {
-                        *made = halos.iter().fold(*made, |layout, other| layout.with_halo_of(other));
+                        let wide = halos.iter().fold(*made, |layout, other| layout.with_halo_of(other));
+                        changed |= wide != *made;
+                        *made = wide;
                     }
                 }
             }
-            if self.made == before {
+            if !changed {
                 break;
             }
         }

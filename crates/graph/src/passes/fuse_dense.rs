@@ -23,7 +23,8 @@ pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpErr
             groups.insert(n, (layer, program));
         }
     }
-    let layers: Vec<usize> = groups.values().map(|(layer, _)| *layer).collect();
+    let mut is_layer = vec![false; graph.nodes.len()];
+    groups.values().for_each(|(layer, _)| is_layer[*layer] = true);
     let mut new = Rewriter::new(&graph);
     for (n, node) in graph.nodes.iter().enumerate() {
         match groups.get(&n) {
@@ -32,7 +33,7 @@ pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpErr
                 let made = new.push(made);
                 new.replace(Value::Node(n, 0), Value::Node(made, 0));
             }
-            None if layers.contains(&n) => {}
+            None if is_layer[n] => {}
             None => new.keep(n, node),
         }
     }

@@ -21,7 +21,8 @@ pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpErr
             Some((n, (add, summands(producer, types)?)))
         })
         .collect();
-    let taken: Vec<usize> = sums.values().map(|(add, _)| *add).collect();
+    let mut taken = vec![false; graph.nodes.len()];
+    sums.values().for_each(|(add, _)| taken[*add] = true);
     let mut new = Rewriter::new(&graph);
     for (n, node) in graph.nodes.iter().enumerate() {
         match sums.get(&n) {
@@ -32,7 +33,7 @@ pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpErr
                 let made = new.push(made.standing_for(node));
                 new.replace(Value::Node(n, 0), Value::Node(made, 0));
             }
-            None if taken.contains(&n) => {}
+            None if taken[n] => {}
             None => new.keep(n, node),
         }
     }

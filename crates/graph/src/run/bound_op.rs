@@ -60,14 +60,14 @@ impl BoundOp {
         };
         let sparse = params.iter().any(NDArray::is_sparse);
         let params = (!params.is_empty()).then(|| ParameterSet::new(op.engine(), params));
-        let binding = Binding { sources: sources.into(), params, sparse };
+        let binding = Binding { sources: sources.into(), params, sparse, all_bound };
         Ok(BoundOp { op, binding, types, param_types, data, context })
     }
 
     /// Binds no array: calls pass all inputs.
     pub fn unbound(op: Arc<CachedOp>) -> BoundOp {
         let data: Vec<usize> = (0..op.num_inputs()).collect();
-        let binding = Binding { sources: op.unbound.sources.clone(), params: None, sparse: false };
+        let binding = Binding::unbound(op.unbound.sources.clone());
         let types = vec![TensorType::new(DType::F32, &[][..]); data.len()];
         BoundOp { op, binding, types, param_types: None, data, context: None }
     }

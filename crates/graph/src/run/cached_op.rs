@@ -115,8 +115,7 @@ impl CachedOp {
         let mut graph = passes::run_all(source.clone(), options.passes)?;
         let outputs = graph.outputs.len();
         let states = StateUpdates::of(&mut graph)?;
-        let sources = (0..graph.inputs.len()).map(InputSource::Data).collect();
-        let unbound = Binding { sources, params: None, sparse: false };
+        let unbound = Binding::unbound((0..graph.inputs.len()).map(InputSource::Data).collect());
         let body = if graph.nodes.iter().any(GraphNode::is_stage) {
             let executable = Executable::new(engine, graph.clone(), options)?;
             CompiledBody::Stages(Staged::new(graph, executable, outputs))

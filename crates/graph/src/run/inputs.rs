@@ -17,6 +17,8 @@ pub enum InputSource {
 pub struct CallInputs<'a> {
     /// source of each input of the graph
     pub sources: &'a [InputSource],
+    /// whether all constant inputs of the graph are parameters of the set
+    pub all_bound: bool,
     /// the arrays
     pub arrays: mxrt_tensor::CallArrays<'a>,
 }
@@ -58,7 +60,8 @@ impl GraphInputs for CallInputs<'_> {
     }
 
     fn params_key(&self) -> Option<(u64, u64)> {
-        self.arrays.params_key()
+        // A constant that the call passes is not in the key of the set.
+        if self.all_bound { self.arrays.params_key() } else { None }
     }
 }
 

@@ -105,12 +105,12 @@ impl CachedOp {
             }
             return on_device::push(self.engine(), device, &call, program, &binding.sources, random, run);
         }
-        let sources = binding.sources.clone();
+        let (sources, all_bound) = (binding.sources.clone(), binding.all_bound);
         let wanted: SmallVec<[Interest; 2]> = call.outputs.iter().filter_map(|a| a.interest()).collect();
         let cores = self.options.cores;
         launch_call(self.engine(), call, move |part| {
             let _limited = cores.map(|limit| part.ctx.limit_cores(limit));
-            let inputs = CallInputs { sources: &sources, arrays: part.inputs };
+            let inputs = CallInputs { sources: &sources, all_bound, arrays: part.inputs };
             let site = HostSite::new(EnginePar(part.ctx), &inputs, &wanted);
             run(&PlanRequest { site: &site, inputs: &inputs, random: &random }, part.outputs)
         });

@@ -16,9 +16,16 @@ pub(super) struct Binding {
     pub params: Option<Arc<ParameterSet>>,
     /// whether any of them is sparse
     pub sparse: bool,
+    /// whether all constant inputs of the graph are among them
+    pub all_bound: bool,
 }
 
 impl Binding {
+    /// Takes every input from the call.
+    pub(super) fn unbound(sources: Arc<[InputSource]>) -> Binding {
+        Binding { sources, params: None, sparse: false, all_bound: false }
+    }
+
     /// The array of an input in a call with this data.
     pub(super) fn array<'a>(&'a self, input: usize, data: &[&'a NDArray]) -> Option<&'a NDArray> {
         match *self.sources.get(input)? {

@@ -48,7 +48,7 @@ impl CachedOp {
         // The host computes these graphs wherever their inputs are.
         let here = self.copies_here(call)?;
         let refs: Vec<&NDArray> = here.iter().collect();
-        let binding = Binding { sources: self.unbound.sources.clone(), params: None, sparse: false };
+        let binding = Binding::unbound(self.unbound.sources.clone());
         let copied = PreparedCall { binding: &binding, data: &refs, known: None, ..*call };
         self.states.in_order(|| {
             let (started, states) = self.push_staged(staged, &copied, types, &checked, context)?;
@@ -91,11 +91,13 @@ impl CachedOp {
             ..CallLaunch::new(self.name().clone(), call.data, &outs, Cost::of(checked.cost_ns.max(Cost::SMALL_NS)))
         };
         let random = executable.is_random().then(|| self.draw());
-        let (sources, limit) = (call.binding.sources.clone(), self.options.cores);
+        let (sources, all_bound) = (call.binding.sources.clone(), call.binding.all_bound);
+        let limit = self.options.cores;
         let (sinks, mut cursor) = (Sinks { engine, context, places, states: self.states.held() }, Cursor::default());
         launch_call(engine, launch, move |part| {
             let _limited = limit.map(|limit| part.ctx.limit_cores(limit));
-            let inputs = RequestInputs { arrays: CallInputs { sources: &sources, arrays: part.inputs }, types: &types };
+            let arrays = CallInputs { sources: &sources, all_bound, arrays: part.inputs };
+            let inputs = RequestInputs { arrays, types: &types };
             let site = HostSite::new(EnginePar(part.ctx), &inputs.arrays, &wanted);
             let request = ExecutableRequest { engine, site: &site, inputs: &inputs, random };
             Ok(match executable.run(&request, &mut cursor)? {

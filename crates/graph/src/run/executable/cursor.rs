@@ -5,7 +5,7 @@ use super::flow::OpenFlow;
 use super::inputs::{HeldValue, StageInputs, not_held};
 use super::plan::OpenPlan;
 use super::stage_call::{ExecutableRequest, StageCall, StageEnd, TurnEnd};
-use super::{Executable, Stage, StageKind};
+use super::{Executable, Stage, StageKind, ValueSource};
 use crate::ir::describe;
 use crate::memory::constants::allocate;
 use crate::plan::GraphInputs;
@@ -62,17 +62,22 @@ impl Executable {
             for (value, made) in stage.makes.iter().zip(made) {
                 at.held[*value] = Some(made);
             }
-            self.drop_read(at);
+            self.drop_read(stage, at);
             at.stage += 1;
         }
         self.results(request, std::mem::take(&mut at.held)).map(TurnEnd::Done)
     }
 
-    /// Drops the values that no later stage reads.
-    fn drop_read(&self, at: &mut Cursor) {
-        for (value, last) in at.held.iter_mut().zip(&self.last_use) {
-            if *last <= at.stage {
-                *value = None;
+    /// Drops the values that no stage after this one reads. It is the last to read them, or no
+    /// stage reads what it has made.
+    fn drop_read(&self, stage: &Stage, at: &mut Cursor) {
+        let read = stage.sources.iter().filter_map(|source| match source {
+            ValueSource::Held(value) => Some(*value),
+            _ => None,
+        });
+        for value in read.chain(stage.makes.iter().copied()) {
+            if self.last_use[value] <= at.stage {
+                at.held[value] = None;
             }
         }
     }
@@ -95,7 +100,7 @@ impl Executable {
             let inputs = StageInputs { sources: std::slice::from_ref(source), outer: request.inputs, held: &held };
             results.push(match (inputs.failure(0).cloned(), source) {
                 (Some(failure), _) => HeldValue::failed(None, &failure),
-                (None, super::ValueSource::Held(value)) if !again => held[*value].take().ok_or_else(not_held)?,
+                (None, ValueSource::Held(value)) if !again => held[*value].take().ok_or_else(not_held)?,
                 _ => copy(inputs.tensor(0)?)?,
             });
         }
