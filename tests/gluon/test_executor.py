@@ -84,7 +84,7 @@ def test_a_callback_hears_every_result(mx) -> None:
 
 
 def test_a_callback_of_mxnet_makes_an_array_of_its_handle(mx) -> None:
-    """As those of ``mxnet/monitor.py``, which keep nothing but the handle."""
+    """Callbacks of ``mxnet/monitor.py`` keep nothing but the handle."""
     heard = {}
 
     def callback(name: bytes, array) -> None:

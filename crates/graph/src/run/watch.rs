@@ -26,13 +26,13 @@ pub struct Watch {
 }
 
 /// Everything that one run of a watched graph computed.
-pub struct Watched<'a> {
+pub struct WatchedRun<'a> {
     watch: &'a Watch,
     inputs: Vec<NDArray>,
     results: Vec<NDArray>,
 }
 
-impl Watched<'_> {
+impl WatchedRun<'_> {
     fn array(&self, source: WatchedSource) -> &NDArray {
         match source {
             WatchedSource::Input(place) => &self.inputs[place],
@@ -79,7 +79,7 @@ impl Watch {
     }
 
     /// Computes everything for the arrays of the variables.
-    pub fn compute(&self, array_of: &dyn Fn(&str) -> Option<NDArray>) -> Result<Watched<'_>, OpError> {
+    pub fn compute(&self, array_of: &dyn Fn(&str) -> Option<NDArray>) -> Result<WatchedRun<'_>, OpError> {
         let missing = |name: &String| OpError::new(FailureKind::Value, format!("'{name}' has no array"));
         let inputs = self
             .inputs
@@ -89,6 +89,6 @@ impl Watch {
         let refs: Vec<&NDArray> = inputs.iter().collect();
         let started = self.op.call(&refs, None, &CallOptions::default(), &mut Interrupter::never())?;
         let results = started.arrays().map_err(call_error)?.into_vec();
-        Ok(Watched { watch: self, inputs, results })
+        Ok(WatchedRun { watch: self, inputs, results })
     }
 }
