@@ -58,11 +58,15 @@ fn items_text<'py>(items: impl Iterator<Item = Bound<'py, PyAny>>, depth: usize)
     Ok(items.map(|item| nested_text(&item, depth)).collect::<PyResult<Vec<_>>>()?.join(", "))
 }
 
-/// Device type and number, as `mxrt.context` passes them; a negative number is 0, as in MXNet.
+/// Device type and number, as `mxrt.context` passes them. A negative number of a CPU is 0, as in
+/// MXNet; other devices have no such number.
 pub(crate) fn context(device: (&str, i32)) -> Result<Context, OpError> {
     let (kind, number) = device;
     let known = |device_type| !matches!(device_type, DeviceType::Device(kind) if !devices::is_known(kind));
     match Context::parse(kind).filter(|context| known(context.device_type)) {
+        Some(Context { device_type: DeviceType::Device(kind), .. }) => {
+            Ok(Context { device_type: DeviceType::Device(kind), device_id: number })
+        }
         Some(context) => Ok(Context { device_id: number.max(0), ..context }),
         None => {
             let kinds = devices::kinds().map(|kind| kind.to_string()).collect::<Vec<_>>().join(", ");
