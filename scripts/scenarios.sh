@@ -43,6 +43,7 @@ left_out=(
   dlpack_export_to_write_waits_for_readers dlpack_import_orders everything_is_back_when_it_is_quiet
   dlpack_export_without_synchronisation_ends_behind_the_default_stream
   an_event_of_a_library_that_the_driver_never_answers_for_costs_the_device_nothing
+  every_export_to_a_handle_is_ordered_anew the_default_stream_of_a_thread_is_ordered_by_the_legacy_one
   # a world that ends, or that is not the driver's
   calls_see_all_old_or_all_new_parameters_while_others_update_them plan_lease
   devices_that_do_not_exist_are_refused_at_the_push shutdown_with_work_pending
