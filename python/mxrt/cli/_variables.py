@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _mxrt
 
 #: Those that Python code reads, as rows of ``_mxrt.settings``. docs/settings.md lists them, too.
@@ -47,6 +49,6 @@ def rows() -> list[tuple[str, str, str, str, str]]:
 
 def known() -> set[str]:
     """Returns the names of all variables, those of `mxrt serve` included."""
-    of_server = getattr(_mxrt, "serve_settings", list)()
+    of_server: list[tuple[Any, ...]] = getattr(_mxrt, "serve_settings", list)()
     keys = ["config", *(key for key, *_, scope, _ in of_server if scope != "model")]
     return {*(name for name, *_ in rows()), *(f"MXRT_SERVE_{key.upper()}" for key in keys)}
