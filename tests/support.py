@@ -5,7 +5,6 @@ hand.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -23,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from host_kernels import host_kernels
 
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "models"
@@ -133,40 +134,6 @@ NO_KERNEL = "has no kernel for gpu("
 # Recorded cases that a GPU answers otherwise. MXNet's sum makes NaN of an infinity, as it
 # compensates for what it rounds off.
 ON_GPUS = {"nansum-036"}
-KERNELS = ROOT / "crates" / "cuda-kernels" / "cuda"
-# What replaces CUDA where the kernels are compiled for the host.
-HOST = ROOT / "crates" / "cuda-kernels" / "tests" / "host"
-
-
-def compiler() -> str:
-    """A compiler of C++."""
-    found = os.environ.get("CXX") or shutil.which("c++")
-    if found is None:
-        pytest.skip("kernels run on the host if there is a compiler of C++ (c++, or CXX)")
-    return found
-
-
-def host_kernels(edited: str = "kernels.cu", edit: Callable[[str], str] = lambda text: text) -> Path:
-    """The kernels of GPUs compiled for the host, after `edit` changed a file of their text.
-    Compiled once for each text.
-    """
-    files = {path.name: path.read_text() for path in sorted([*KERNELS.iterdir(), *HOST.iterdir()])}
-    files[edited] = edit(files[edited])
-    digest = hashlib.sha256(json.dumps(files).encode()).hexdigest()[:16]
-    folder = BUILD / "cuda-kernels" / digest
-    folder.mkdir(parents=True, exist_ok=True)
-    library = folder / "kernels.so"
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not library.exists():
-            for name, text in files.items():
-                (folder / name).write_text(text)
-            options = "-std=c++17 -O1 -ffp-contract=off -Wall -Werror -Wno-unused-function -shared -fPIC -x c++"
-            made = folder / "kernels.so.new"
-            command = [compiler(), *options.split(), folder / "kernels.cu", folder / "host.cpp", "-o", made]
-            subprocess.run(command, check=True, timeout=300)
-            made.rename(library)
-    return library
 
 
 def standin() -> dict[str, str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from support import ROOT, host_kernels, last_json, mxrt, run, run_python, with_compiler
+from host_kernels import host_kernels
+from support import ROOT, last_json, mxrt, run, run_python, with_compiler
 
 pytestmark = pytest.mark.skipif("MXRT_TEST_DEVICES" in os.environ, reason="the others of this run are children of it")
 

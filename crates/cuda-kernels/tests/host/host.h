@@ -51,7 +51,14 @@ extern thread_local dim3 blockIdx, blockDim, gridDim;
 #define ROLLED
 #define UNROLLED
 #define UNROLLED_BY_2
-#define KERNEL extern "C"
+// Each file is compiled alone. What it includes has kernels too, which their own files define.
+#define JOINED(a, b) a##b
+#define AT_LEVEL(name, level) JOINED(name, level)
+#define KERNEL AT_LEVEL(KERNEL_, __INCLUDE_LEVEL__)
+#define KERNEL_1 extern "C"
+#define KERNEL_2 static
+#define KERNEL_3 static
+#define KERNEL_4 static
 #define DYNAMIC_SHARED(type, name) type* name = (type*)host::shared.data()
 #define __launch_bounds__(...)
 #define __restrict__ __restrict
@@ -317,9 +324,13 @@ template <class... A> int sizes(void (*)(A...), size_t* out) {
     return sizeof...(A);
 }
 }  // namespace host
-#define HOST_ENTRY(name, barriers)                                                                 \
+#define HOST_ENTRY(name, barriers) AT_LEVEL(HOST_ENTRY_, __INCLUDE_LEVEL__)(name, barriers)
+#define HOST_ENTRY_1(name, barriers)                                                               \
     extern "C" void host_##name(void** args) { host::call(name, args); }                           \
     extern "C" int host_sizes_##name(size_t* out) { return host::sizes(name, out); }               \
     extern "C" int host_barriers_##name() { return barriers; }
+#define HOST_ENTRY_2(name, barriers)
+#define HOST_ENTRY_3(name, barriers)
+#define HOST_ENTRY_4(name, barriers)
 #define ENTRY(name) HOST_ENTRY(name, 0)
 #define ENTRY_WITH_BARRIERS(name) HOST_ENTRY(name, 1)
