@@ -3,9 +3,10 @@
 use super::explain;
 use super::graph::{FreeArguments, ModelGraph};
 use super::interface::Declared;
+use super::labels::Labels;
 use super::settings::{BatchChoice, ModelSpec};
 use super::types::ModelTypes;
-use super::{Feed, GraphArgument, Interface, Model, NamedTensor, TensorInfo, bad, listed};
+use super::{Feed, GraphArgument, Interface, Model, NamedTensor, TensorInfo, bad, listed, shapes};
 use crate::batch::{self, Batcher, Joining, USUAL_ROWS};
 use crate::hooks::{HookLoader, Hooks};
 use crate::metrics::ModelMetrics;
@@ -20,7 +21,7 @@ use mxrt_io::params::{self, NpShape, Params};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// Bounds on a golden file: its number of arrays, and below it their bytes.
@@ -197,6 +198,7 @@ impl Model {
         let hooks_bodies = hooks.as_ref().map_or(Ok(false), |hooks| hooks.takes_bodies());
         let hooks_bodies = hooks_bodies.map_err(|error| bad(format!("hooks: {}", error.message())))?;
         let ModelGraph { symbol, settings, .. } = graph;
+        let names = feeds.iter().map(|feed| feed.info.name.clone()).collect();
         Ok(Model {
             name: spec.name.clone(),
             version: settings.version.clone(),
@@ -223,12 +225,10 @@ impl Model {
             share: loading.turns.share(settings.weight, settings.calls.into_iter().chain(settings.cores).min()),
             settings,
             engine,
-            symbol,
             bound,
             types: held,
             arguments,
-            labels,
-            label_types: Mutex::default(),
+            labels: Arc::new(Labels::new(symbol, labels, names)),
             batching: Err(""),
             bits: "",
         })
@@ -302,7 +302,8 @@ impl Model {
 
     /// Calls the model in this thread, and waits for the results.
     fn answer_now(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
-        let arguments = self.arguments(inputs)?;
+        let labels = self.labels.types(shapes(&inputs))?;
+        let arguments = self.arguments(inputs, &labels)?;
         let refs: Vec<&NDArray> = arguments.iter().collect();
         let started = self.bound.call(&refs, None, &CallOptions::default(), &mut Interrupter::never())?;
         let made = started.wait().map_err(|error| OpError::new(FailureKind::Operator, error.to_string()))?;
@@ -446,7 +447,7 @@ impl Model {
         let Some(types) = self.sample(2).filter(|_| self.feeds.iter().map(|feed| &feed.info).all(free)) else {
             return Ok(None);
         };
-        let labels = self.label_types(types.iter().map(|tensor| tensor.shape.clone()).collect())?;
+        let labels = self.labels.types(types.iter().map(|tensor| tensor.shape.clone()).collect())?;
         let argument = |argument: &GraphArgument| match *argument {
             GraphArgument::Input(i) => types[i].clone(),
             GraphArgument::Label(i) => labels[i].clone(),

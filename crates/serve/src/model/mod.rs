@@ -5,6 +5,7 @@ mod explain;
 mod feed;
 mod graph;
 mod interface;
+mod labels;
 mod load;
 mod settings;
 mod types;
@@ -21,17 +22,15 @@ use crate::metrics::ModelMetrics;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::turns::{CallPermit, ModelShare};
+use labels::Labels;
 use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
-use mxrt_graph::{BoundOp, CallOptions, Interrupter, Started, Symbol};
+use mxrt_graph::{BoundOp, CallOptions, Interrupter, Started};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use serde_json::{Value, json};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
-
-/// Number of shapes of inputs for which the shapes of labels are cached.
-const LABEL_SHAPES: usize = 64;
+use tokio::task::JoinError;
 
 /// Name of the platform in metadata of models.
 pub(crate) const PLATFORM: &str = "mxnet_mxrt";
@@ -95,13 +94,11 @@ pub struct Model {
     pub(crate) hooks_bodies: bool,
     share: ModelShare,
     engine: &'static Engine,
-    symbol: Symbol,
     bound: Arc<BoundOp>,
     /// types of the graph's inputs; none for those that a call passes
     types: Vec<Option<TensorType>>,
     arguments: Vec<GraphArgument>,
-    labels: Vec<String>,
-    label_types: Mutex<HashMap<Vec<Shape>, Vec<TensorType>>>,
+    labels: Arc<Labels>,
     /// batcher that joins requests, or the reason for not joining
     batching: Result<Batcher, &'static str>,
     /// note in the metadata about the bits of joined rows
@@ -160,7 +157,7 @@ impl Model {
     pub(crate) fn plan(&self, rows: usize) -> Result<String, Refusal> {
         let unknown = || Refusal::invalid("the shapes of the model's inputs are not known: its settings say none");
         let inputs = self.sample(rows).ok_or_else(unknown)?;
-        let labels = self.label_types(inputs.iter().map(|tensor| tensor.shape.clone()).collect());
+        let labels = self.labels.types(inputs.iter().map(|tensor| tensor.shape.clone()).collect());
         let labels = labels.map_err(|error| Refusal::of_call(&error))?;
         let mut given = self.arguments.iter().map(|argument| match *argument {
             GraphArgument::Input(i) => inputs[i].clone(),
@@ -183,11 +180,10 @@ impl Model {
     }
 
     /// Adds the arrays of labels to those of inputs, in the order of the graph.
-    fn arguments(&self, inputs: Vec<NDArray>) -> Result<Vec<NDArray>, OpError> {
-        if self.labels.is_empty() {
+    fn arguments(&self, inputs: Vec<NDArray>, labels: &[TensorType]) -> Result<Vec<NDArray>, OpError> {
+        if labels.is_empty() {
             return Ok(inputs);
         }
-        let labels = self.label_types(inputs.iter().map(|array| array.shape().clone()).collect())?;
         let argument = |argument: &GraphArgument| match *argument {
             GraphArgument::Input(i) => Ok(inputs[i].clone()),
             GraphArgument::Label(i) => NDArray::new(self.engine, Context::cpu(0), labels[i].clone()),
@@ -195,34 +191,25 @@ impl Model {
         self.arguments.iter().map(argument).collect()
     }
 
-    /// Returns the types of labels for inputs of these shapes.
-    fn label_types(&self, shapes: Vec<Shape>) -> Result<Vec<TensorType>, OpError> {
-        if self.labels.is_empty() {
-            return Ok(Vec::new());
+    /// Returns the types of labels for these inputs. Infers them in a background thread if they are
+    /// not cached.
+    async fn types_of_labels(&self, inputs: &[NDArray]) -> Result<Vec<TensorType>, OpError> {
+        let shapes = shapes(inputs);
+        if let Some(known) = self.labels.known(&shapes) {
+            return Ok(known);
         }
-        if let Some(known) = self.label_types.lock().unwrap_or_else(PoisonError::into_inner).get(&shapes) {
-            return Ok(known.clone());
-        }
-        let given = self.feeds.iter().zip(&shapes);
-        let given: Vec<_> = given
-            .map(|(feed, s)| (feed.info.name.clone(), PartialShape::from_dims(s.iter().copied().map(Some))))
-            .collect();
-        let found = self.symbol.infer_shape(&self.symbol.with_label_shapes(given)?, true)?;
-        let arguments = self.symbol.list_arguments();
-        let of_label = |label: &String| {
-            let shape = arguments.iter().zip(&found.args).find(|(name, _)| *name == label);
-            let shape = shape.and_then(|(_, shape)| shape.complete());
-            let unknown = || bad(format!("the shape of '{label}' does not follow from the inputs"));
-            Ok(TensorType { dtype: DType::F32, shape: shape.ok_or_else(unknown)? })
-        };
-        let types: Vec<TensorType> = self.labels.iter().map(of_label).collect::<Result<_, OpError>>()?;
-        let mut known = self.label_types.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= LABEL_SHAPES {
-            known.clear();
-        }
-        known.insert(shapes, types.clone());
-        Ok(types)
+        let labels = self.labels.clone();
+        let types = tokio::task::spawn_blocking(move || labels.types(shapes)).await;
+        types.unwrap_or_else(|error| Err(panicked(&error)))
     }
+}
+
+fn shapes(arrays: &[NDArray]) -> Vec<Shape> {
+    arrays.iter().map(|array| array.shape().clone()).collect()
+}
+
+fn panicked(error: &JoinError) -> OpError {
+    OpError::new(FailureKind::Panic, error.to_string())
 }
 
 impl Model {
@@ -261,7 +248,8 @@ impl Calls for Model {
         if self.batching.is_err() {
             self.waited(began - came);
         }
-        let arguments = self.arguments(arrays).map_err(|e| Refusal::of_call(&e))?;
+        let labels = self.types_of_labels(&arrays).await.map_err(|e| Refusal::of_call(&e))?;
+        let arguments = self.arguments(arrays, &labels).map_err(|e| Refusal::of_call(&e))?;
         let calling = Arc::new(Calling { turn, _holds: holds });
         let results = run(self.engine, &self.bound, arguments, options, calling).await?;
         self.metrics.compute.add(began.elapsed());
@@ -322,7 +310,7 @@ pub(crate) async fn run(
             Ok(watched(engine, started, &holds))
         };
         let begun = tokio::task::spawn_blocking(work).await;
-        begun.unwrap_or_else(|e| Err(OpError::new(FailureKind::Panic, e.to_string())))
+        begun.unwrap_or_else(|error| Err(panicked(&error)))
     };
     let (started, outcomes) = started.map_err(|e| Refusal::of_call(&e))?;
     for outcome in outcomes {
