@@ -47,8 +47,8 @@ fn a_test_that_works_for_six_seconds() {
     }
 }
 
-/// What a hanging test said, which ends after `seconds` without work. On a busy machine it may not
-/// have begun to hang by then: it gets more time.
+/// Output of a hanging test, which is ended after two seconds without work. On a busy machine it
+/// may not have begun to hang by then: it gets more time.
 fn of_a_hang(test: &str, debugger: &str, begun: impl Fn(&str) -> bool) -> Output {
     let found = |seconds| watched_for(seconds, test, debugger);
     let has_begun = |output: &Output| begun(&String::from_utf8_lossy(&output.stderr));
