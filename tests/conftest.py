@@ -94,6 +94,10 @@ def final_table():
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # A stable sort: a file's tests keep their order.
     items.sort(key=lambda item: rank(item.nodeid))
+    # On a busy machine tests may take ten times as long, as in `support.output_of`.
+    for item in items:
+        if limit := item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(10 * limit.args[0]), append=False)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -93,9 +93,14 @@ def output_of(child: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process and of its children that have ended."""
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+    """Processor time of a process, of its children that have ended, and of all that it started."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        started = [file.read_text().split() for file in Path(f"/proc/{pid}/task").glob("*/children")]
+    except OSError:  # it has just ended
+        return 0.0
+    own = sum(map(int, stat.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_seconds(int(child)) for children in started for child in children)
 
 
 #: Where programs of the environment are, `mxrt` among them, whether or not it is activated.
@@ -210,7 +215,7 @@ def zoo_artifacts(name: str) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():
             command = [sys.executable, str(MODELS / "make_zoo.py"), str(folder), name]
-            made = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            made = subprocess.run(command, capture_output=True, text=True, timeout=600)
             assert made.returncode == 0, made.stdout + made.stderr
             complete.touch()
     return folder

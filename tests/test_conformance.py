@@ -82,6 +82,7 @@ def test_recorded_results(family: str, chooser: Chooser, table, tmp_path: Path) 
     prepare(tmp_path / "data", family, asked)
     report = tmp_path / "report.json"
     command = [sys.executable, str(CONFORMANCE / "run.py"), "--data", str(tmp_path / "data"), "--json", str(report)]
+    command += ["--timeout", "300"]  # for a case on a busy machine
     result = run(command, 540)
     assert report.exists(), result.stdout + result.stderr
     results = json.loads(report.read_text())["results"]

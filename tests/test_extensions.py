@@ -71,7 +71,7 @@ def build(mx, compiler: str, source: Path, to: Path, *flags: str) -> Path:
     library = mx.get_library()
     command = [compiler, "-shared", "-fPIC", "-O1", str(source), "-o", str(to), f"-I{mx.get_include()}", *flags]
     command += [f"-L{library}", "-lmxrt", f"-Wl,-rpath,{library}"]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    built = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert built.returncode == 0, built.stderr
     return to
 

@@ -67,7 +67,7 @@ def make(tmp_path: Path):
 
     def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["make", *map(str, arguments)], cwd=folder, env=env, capture_output=True, text=True, timeout=200
+            ["make", *map(str, arguments)], cwd=folder, env=env, capture_output=True, text=True, timeout=600
         )
 
     return run

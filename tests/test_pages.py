@@ -219,7 +219,7 @@ def test_the_code_of_a_page_runs(mx, page: str, then: str, tmp_path: Path) -> No
     program = tmp_path / "program.py"
     program.write_text(f"{_blocks(page)}{then}\n")
     done = subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
 

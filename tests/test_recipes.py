@@ -31,7 +31,7 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 def in_folder(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command in a folder, without input."""
-    return subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="module")

@@ -267,7 +267,7 @@ def test_no_thread_is_left_of_batches_that_nobody_takes(mx) -> None:
         assert numbers_of([batches.next() for _ in range(i % 3)]) == [[k, k] for k in range(i % 3)]
     assert prefetching_threads() > before, "threads have the name that is looked for"
     del batches
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while prefetching_threads() > before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert prefetching_threads() <= before

@@ -460,8 +460,8 @@ import os, signal, sys, threading
 import mxrt as mx
 
 it = mx.io.CSVIter(sys.argv[1], (1,), batch_size=1_000_000, prefetch_buffer=1)
-threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     while True:
         next(it)
         it.reset()

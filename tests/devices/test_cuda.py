@@ -278,7 +278,7 @@ def test_a_gpu_that_could_not_be_opened_leaves_nothing_and_is_opened_later(mx, g
             raise SystemExit("opened")
         except mx.base.MXNetError as error:
             assert "opening gpu(0)" in str(error), error
-        for _ in range(100):
+        for _ in range(1200):
             if threads() == 0:
                 break
             time.sleep(0.05)
@@ -295,9 +295,11 @@ def test_a_driver_that_was_not_ready_is_asked_again(mx, gpus) -> None:
     done = run_python(
         """
         import os, time, mxrt as mx
+        begin = time.monotonic()
         assert mx.num_gpus() == 0
         del os.environ["STANDIN_INIT"]
-        assert mx.num_gpus() == 0, "not at every call"
+        # On a busy machine a second may have passed.
+        assert mx.num_gpus() == 0 or time.monotonic() - begin >= 1, "not at every call"
         time.sleep(1.1)
         assert mx.num_gpus() == 2
         assert mx.nd.ones((2,), ctx=mx.gpu(1)).asnumpy().tolist() == [1, 1]

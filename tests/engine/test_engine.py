@@ -40,7 +40,7 @@ def test_an_array_tells_when_it_is_ready(mx) -> None:
         called.set()
 
     y.add_done_callback(done)
-    assert called.wait(20)
+    assert called.wait(60)
     assert seen == [(True, "mxrt-notifier")]
 
 
@@ -56,7 +56,7 @@ def test_a_callback_comes_once_and_after_the_value(mx) -> None:
 
         array.add_done_callback(done)
     for _ in arrays:
-        assert finished.acquire(timeout=30)
+        assert finished.acquire(timeout=60)
     assert counts == {i: [True] for i in range(50)}
 
 
@@ -69,7 +69,7 @@ def test_a_callback_that_raises_is_printed_and_the_next_one_is_called(mx) -> Non
         x.add_done_callback(lambda a: 1 / 0)
         x.add_done_callback(lambda a: sys.exit(3))
         x.add_done_callback(lambda a: called.set())
-        print(called.wait(20))
+        print(called.wait(60))
         """
     )
     assert (result.returncode, result.stdout) == (0, "True\n")
@@ -234,7 +234,7 @@ def test_another_thread_may_wait_for_a_bulk_that_is_not_full(mx) -> None:
         found = []
         reader = threading.Thread(target=lambda: found.append(x.asnumpy().tolist()))
         reader.start()
-        reader.join(20)
+        reader.join(60)
         assert found == [[2, 2, 2]]
 
 
@@ -455,14 +455,16 @@ def test_a_dump_says_what_the_engine_does(mx) -> None:
     gc.collect()
     text = mx.engine.dump()
     assert "cores in use" in text and "waiting: none" in text
-    y = slow(mx, 900)
-    waiter = threading.Thread(target=y.wait_to_read, name="patient")
-    waiter.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     seen = False
-    while not seen and waiter.is_alive() and time.monotonic() < deadline:
-        seen = "running:\n" in (text := mx.engine.dump()) and "for variable" in text
-    waiter.join()
+    # Where it is computed before this thread has looked: again.
+    while not seen and time.monotonic() < deadline:
+        y = slow(mx, 900)
+        waiter = threading.Thread(target=y.wait_to_read, name="patient")
+        waiter.start()
+        while not seen and waiter.is_alive():
+            seen = "running:\n" in (text := mx.engine.dump()) and "for variable" in text
+        waiter.join()
     assert seen, text
     assert np.isfinite(y.asnumpy()).all()
 

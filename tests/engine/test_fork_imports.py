@@ -33,7 +33,7 @@ PROGRAM = """
     os.register_at_fork(before=forking.set)
     child = os.fork()
     if child == 0:
-        signal.alarm(15)  # ends a child that would hang
+        signal.alarm(120)  # ends a child that would hang
         work()
         os._exit(7)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -58,7 +58,7 @@ PROGRAM = """
     ],
 )
 def test_a_child_imports_what_a_thread_of_its_parent_was_importing(statement: str, inner: str) -> None:
-    done = run_python(PROGRAM, statement, inner, timeout=25)
+    done = run_python(PROGRAM, statement, inner, timeout=150)
     assert done.stdout.split() == ["7"], done.stderr[-2000:]
 
 
@@ -81,5 +81,5 @@ def test_a_fork_inside_an_import_does_not_wait_for_itself() -> None:
             os._exit(7)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
-    done = run_python(code, timeout=25)
+    done = run_python(code, timeout=150)
     assert done.stdout.split() == ["7"], done.stderr[-2000:]

@@ -60,7 +60,7 @@ for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
 
 def child(number):
-    signal.alarm(30)
+    signal.alarm(300)
     assert np.array_equal(net(x).asnumpy(), right), "old signature"
     assert net(mx.nd.array(images[: 61 + number])).shape[0] == 61 + number, "new signature"
     assert np.array_equal(load()(x).asnumpy(), right), "loading"
@@ -101,7 +101,7 @@ ends = []
 def handler(*_):
     pid = os.fork()
     if pid == 0:
-        signal.alarm(30)
+        signal.alarm(300)
         ends.append("child")
         return
     ends.append(os.waitpid(pid, 0)[1])

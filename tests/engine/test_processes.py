@@ -200,12 +200,12 @@ def test_callbacks_work_in_a_forked_child() -> None:
 import os, threading, mxrt as mx
 called = threading.Event()
 mx.nd.ones((2,)).add_done_callback(lambda a: called.set())
-assert called.wait(20)
+assert called.wait(60)
 child = os.fork()
 if child == 0:
     again = threading.Event()
     (mx.nd.ones((2,)) + 1).add_done_callback(lambda a: again.set())
-    os._exit(0 if again.wait(20) else 1)
+    os._exit(0 if again.wait(60) else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     )

@@ -129,7 +129,7 @@ def test_an_initializer_may_wait_for_another_thread_that_uses_blocks(mx, kind: s
     class Waiting(mx.init.Initializer):
         def _init_weight(self, name, arr) -> None:
             began.set()
-            assert done.wait(20), "the other thread stands still while an initializer runs"
+            assert done.wait(60), "the other thread stands still while an initializer runs"
             arr[:] = 1
 
     x = mx.nd.ones((2, 3))
@@ -146,7 +146,7 @@ def test_an_initializer_may_wait_for_another_thread_that_uses_blocks(mx, kind: s
         return net(x).asnumpy()
 
     def use_others() -> np.ndarray:
-        assert began.wait(20)
+        assert began.wait(60)
         other = mx.gluon.nn.Dense(4, use_bias=False)
         other.hybridize()
         other.initialize(mx.init.One())

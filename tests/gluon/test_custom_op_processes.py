@@ -125,7 +125,7 @@ def test_ctrl_c_interrupts_a_call_that_waits_for_several_shapes() -> None:
     @operator
     def waits(op, in_data, out_data):
         os.kill(os.getpid(), signal.SIGINT)
-        go.wait(20)
+        go.wait(60)
         out_data[0][:] = in_data[0]
 
     net = model("waits")

@@ -401,7 +401,7 @@ def test_a_refusal_arrives_over_http2(served, tmp_path) -> None:
         for arguments in (["--http2-prior-knowledge", served.url], trust):
             *options, url = arguments
             command = ["curl", "-sS", *options, "--data-binary", f"@{tmp_path / 'body'}", f"{url}/v2/models/same/infer"]
-            done = subprocess.run([*command, "-w", "%{http_code}"], capture_output=True, timeout=60, check=False)
+            done = subprocess.run([*command, "-w", "%{http_code}"], capture_output=True, timeout=600, check=False)
             assert (done.returncode, done.stdout[-3:]) == (0, b"413"), done
     with channel(served) as made, refused("RESOURCE_EXHAUSTED", "larger than"):
         tensor = {"name": "x", "datatype": "FP32", "shape": [1, 6 << 20]}

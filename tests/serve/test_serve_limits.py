@@ -51,6 +51,7 @@ def test_calls_of_a_model_are_bounded_and_others_go_on(mx, gate) -> None:
     with mx.serve.Server({"gate": gate.model, "digits_cnn": DIGITS}, port=0) as server, ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (1, 2, 3)]
         waiting(server, 2)
+        wait_until(lambda: len(gate.entered) == 1)
         assert post(server, digit())[0] == 200
         assert len(gate.entered) == 1
         gate.pass_through(3)
@@ -91,20 +92,20 @@ def test_what_would_be_late_is_refused_at_once(mx, gate, admission: bool) -> Non
     with mx.serve.Server({"gate": gate.model}, port=0, admission=admission) as server, ThreadPoolExecutor(4) as pool:
         first = pool.submit(post, server, gate_body(1), None, "gate")
         wait_until(lambda: gate.entered == [1.0])
-        time.sleep(0.5)
+        time.sleep(1)
         gate.pass_through(1)
         assert first.result()[0] == 200
         asked = [pool.submit(post, server, gate_body(value), None, "gate") for value in (2, 3, 4)]
         waiting(server, 2)
         # Without admission it waits until it is late.
-        status, text = post(server, gate_body(5, timeout=600_000), model="gate")
+        status, text = post(server, gate_body(5, timeout=2_000_000), model="gate")
         assert (status, "by what waits" in text) == (504, admission), text
         assert gauge(server, 'mxrt_requests_total{model="gate",version="1",outcome="late"}') == 1
         gate.pass_through(3)
         assert all(future.result()[0] == 200 for future in asked)
         # Where nobody waits, an estimate refuses nothing.
         gate.pass_through(1)
-        assert post(server, gate_body(6, timeout=10_000_000), model="gate")[0] == 200
+        assert post(server, gate_body(6, timeout=60_000_000), model="gate")[0] == 200
     assert 5.0 not in gate.entered
 
 
@@ -179,11 +180,17 @@ def test_a_profile_says_what_runs_meanwhile(mx) -> None:
                 return response.status, data.decode()
 
         with ThreadPoolExecutor(1) as pool:
-            taken = pool.submit(profile, "?seconds=2")
-            time.sleep(0.5)
-            assert profile("?seconds=0")[0] == 409
-            assert post(server, body, headers)[0] == 200
-            status, text = taken.result()
+            # On a busy machine one may be over before the others begin.
+            for seconds in (2, 8, 32):
+                taken = pool.submit(profile, f"?seconds={seconds}")
+                time.sleep(0.5)
+                other = profile("?seconds=0")[0]
+                assert post(server, body, headers)[0] == 200
+                in_time = not taken.done()
+                status, text = taken.result()
+                if in_time and other == 409:
+                    break
+        assert other == 409
         events = json.loads(text)["traceEvents"]
         assert status == 200
         assert any(event["name"] == "digitsnet_conv0_fwd" for event in events), {event["name"] for event in events}

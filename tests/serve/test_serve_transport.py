@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import struct
@@ -30,6 +31,7 @@ from serving import (
     gauge,
     golden,
     head,
+    in_the_end,
     post,
     raw,
     read_all,
@@ -159,7 +161,6 @@ def test_there_is_no_port_of_grpc_after_the_last_one(mx) -> None:
 
 
 def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path) -> None:
-    # A good client on a busy machine takes less.
     limits = {"header_timeout": 1, "body_timeout": 1, "idle_timeout": 1}
     path = str(tmp_path / "http")
     with mx.serve.Server({"digits_cnn": DIGITS}, port=0, unix=path, **limits) as running, contextlib.ExitStack() as all:
@@ -183,7 +184,9 @@ def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path)
                 connection = all.enter_context(raw(running))
             else:
                 connection = all.enter_context(socket.create_connection(place, timeout=60))
-            connection.sendall(sent)
+            # On a busy machine it may have been sent away by now.
+            with contextlib.suppress(OSError):
+                connection.sendall(sent)
             opened.append(connection)
         # Frames that belong to no request do not keep a connection.
         with contextlib.suppress(OSError):
@@ -192,8 +195,8 @@ def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path)
                 time.sleep(0.05)
         for connection in opened:
             read_all(connection)
-        wait_until(lambda: gauge(running, "mxrt_connections") == 1)
-        good(running)
+        wait_until(lambda: in_the_end(lambda: gauge(running, "mxrt_connections")) == 1)
+        in_the_end(lambda: good(running))
     with mx.serve.Server({"digits_cnn": DIGITS}, port=0, tls_certificate=keys[0], tls_key=keys[1], **limits) as running:
         host, port = running.url.removeprefix("https://").split(":")
         with socket.create_connection((host, int(port)), timeout=60) as silent:
@@ -202,13 +205,17 @@ def test_slow_clients_are_sent_away_on_every_transport(mx, good, keys, tmp_path)
         with socket.create_connection((host, int(port)), timeout=60) as plain:
             plain.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: here\r\n\r\n")
             assert not read_all(plain).startswith(b"HTTP/1.1 200")
-        assert get(running.url, "/v2/health/live", trusted("first")) == 200
+
+        def answered() -> None:
+            assert get(running.url, "/v2/health/live", trusted("first")) == 200
+
+        in_the_end(answered)
 
 
 def test_a_client_that_keeps_its_answer_does_not_keep_its_place(mx, good, tmp_path) -> None:
     mx.sym.tile(mx.sym.var("x"), reps=(1 << 20, 1)).save(str(tmp_path / "tiled-symbol.json"))
     tiled = mx.serve.Model(tmp_path, shapes={"x": [1, 1]})
-    with mx.serve.Server({"tiled": tiled, "digits_cnn": DIGITS}, port=0, body_timeout=1) as running:
+    with mx.serve.Server({"tiled": tiled, "digits_cnn": DIGITS}, port=0, body_timeout=3) as running:
         text = json.dumps(
             {
                 "inputs": [{"name": "x", "shape": [1, 1], "datatype": "FP32", "data": [1]}],
@@ -436,6 +443,13 @@ sys.exit(main())
             good(running)
 
 
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler of a signal."""
+    with open(f"/proc/{pid}/status") as status:
+        mask = next(line for line in status if line.startswith("SigCgt")).split()[1]
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
 def test_a_server_without_free_descriptors_runs_and_ends() -> None:
     """Connections may take the last ones before it waits for signals."""
     code = """
@@ -453,7 +467,7 @@ sys.exit(server.run())
     limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n" + code
     with started(limited, str(DIGITS)) as (child, line):
         assert line == "none left\n"
-        time.sleep(0.3)
+        wait_until(lambda: child.poll() is not None or catches(child.pid, signal.SIGTERM))
         assert child.poll() is None, child.stderr.read()
         child.terminate()
         assert child.wait(120) == 0

@@ -256,7 +256,7 @@ def test_the_command_to_paste_works_with_tokens(tmp_path) -> None:
     with command(f"digits_cnn={DIGITS}", *SHAPE, "--port", "0", "--tokens", str(tokens)) as (_, _, line):
         asking = line.partition("; try: ")[2]
         assert TOKEN not in asking
-        done = subprocess.run(["sh", "-c", asking], capture_output=True, timeout=60, check=True)
+        done = subprocess.run(["sh", "-c", asking], capture_output=True, timeout=600, check=True)
         assert json.loads(done.stdout)["outputs"][0]["shape"] == [1, 10], done
 
 
@@ -286,7 +286,7 @@ def faces(mx, tmp_path) -> Path:
 
 def run_in(folder: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "MXRT_SERVE_TOKENS": str(folder / "tokens")}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=env, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, env=env, check=False)
 
 
 def test_settings_of_the_page_load_a_model(faces) -> None:
@@ -315,7 +315,7 @@ def test_python_of_the_page_runs(mx, faces) -> None:
     serving = next(block for block in found if "mx.serve.Server({" in block)
     serving = re.sub(r"^mx\.serve\.Server\(.*\)\.run\(\).*\n", "", serving, flags=re.M)
     done = subprocess.run(
-        [sys.executable, "-c", serving], cwd=faces, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", serving], cwd=faces, capture_output=True, text=True, timeout=600, check=False
     )
     assert (done.returncode, "'faces'" in done.stdout) == (0, True), done
     asking = next(block for block in found if "urllib" in block)
@@ -330,7 +330,7 @@ def test_python_of_the_page_runs(mx, faces) -> None:
         port=0,
     ) as server:
         code = asking.replace("http://127.0.0.1:8000", server.url)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
         assert (done.returncode, done.stdout) == (0, "[1, 5]\n"), done
         body = json.dumps(np.zeros((1, 3, 224, 224)).tolist())
         with contextlib.closing(connect(server)) as connection:

@@ -71,7 +71,7 @@ def test_that_a_model_does_not_serve_reaches_curl(broken, tmp_path: Path, transp
     body = ["-H", "Expect:", "--data-binary", f"@{tmp_path / 'body'}"]
     for _ in range(5):
         command = ["curl", "-sS", *options, *body, "-w", "%{http_code}", url + PATH]
-        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=600, check=False)
         assert (done.returncode, done.stdout[-3:]) == (0, b"503"), done
 
 

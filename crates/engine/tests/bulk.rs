@@ -130,7 +130,7 @@ fn every_way_of_waiting_hands_over_what_other_threads_have_collected() {
                     4 => {
                         let (send, receive) = std::sync::mpsc::channel();
                         engine.on_ready(&var, move |result| send.send(result.is_ok()).unwrap());
-                        assert_eq!(receive.recv_timeout(Duration::from_secs(20)), Ok(true));
+                        assert_eq!(receive.recv_timeout(Duration::from_secs(60)), Ok(true));
                     }
                     _ => {
                         while !engine.is_ready(&var) {

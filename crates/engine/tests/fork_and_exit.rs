@@ -15,7 +15,7 @@ fn in_child(f: impl FnOnce() -> i32) -> i32 {
         let child = libc::fork();
         assert!(child >= 0);
         if child == 0 {
-            libc::alarm(20);
+            libc::alarm(200);
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_or(99);
             libc::_exit(code);
         }
@@ -288,7 +288,7 @@ fn a_poll_hook_may_fork() {
                     child = Some(pid);
                     if pid == 0 {
                         // SAFETY: no requirements.
-                        unsafe { libc::alarm(20) };
+                        unsafe { libc::alarm(200) };
                     } else {
                         let mut code = 0;
                         // SAFETY: the child of this thread, and a place for its status.

@@ -95,8 +95,13 @@ fn beside_other_requests_the_pool_runs_everything() {
 fn errors_and_panics_of_an_op_in_its_waiter_reach_the_waiter() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let me = std::thread::current().id();
-    let mut here = 0;
-    for round in 0..400 {
+    let (mut here, begin) = (0, Instant::now());
+    // Where threads share a processor the worker may be the faster one many times.
+    let enough = |round, here| round >= 400 && (here > 0 || begin.elapsed() > Duration::from_secs(60));
+    for round in 0.. {
+        if enough(round, here) {
+            break;
+        }
         let (var, (send, ran)) = (engine.new_var(), channel());
         engine.push(OpSpec::new("fails", &[(&var, Access::Write)]).cost(Cost::Medium), move |_| {
             send.send(std::thread::current().id()).map_err(|_| error("the test has ended"))?;

@@ -30,6 +30,7 @@ fn ops_are_recorded_only_while_the_profiler_is_on() {
         op(engine, "before", &[(&a, Access::Write)], 0);
         engine.wait_all().unwrap();
         profile::set_on(true);
+        let begin = Instant::now();
         op(engine, "first", &[(&a, Access::Write)], 2000);
         op(engine, "second".to_owned(), &[(&a, Access::Read), (&b, Access::Write)], 1000);
         engine.push(OpSpec::new("bad", &[(&b, Access::Write)]).cost(Cost::Small), |_| Err(error("x")));
@@ -41,6 +42,7 @@ fn ops_are_recorded_only_while_the_profiler_is_on() {
         });
         engine.wait_to_write(&a).unwrap();
         let _ = engine.wait_all();
+        let all = begin.elapsed().as_secs_f64() * 1e6;
         profile::set_on(false);
         op(engine, "after", &[(&a, Access::Write)], 0);
         engine.wait_all().unwrap();
@@ -52,7 +54,8 @@ fn ops_are_recorded_only_while_the_profiler_is_on() {
         let (first, second) = (of("first"), of("second"));
         assert!(first.queued <= first.started && first.started <= first.ended && first.ended <= second.started);
         let time = first.ended - first.started;
-        assert!((2000.0..1_000_000.0).contains(&time), "an op of 2 ms took {time} µs");
+        // What clocks of two kinds count may differ by a little.
+        assert!((2000.0..1.1 * all + 1000.0).contains(&time), "an op of 2 ms took {time} µs of {all} µs");
         assert!(of("async").ended - of("async").started >= 3000.0, "an async op ends with its token");
         assert_eq!((&*second.reads, &*second.writes), (&[a.id()][..], &[b.id()][..]));
         assert_eq!((of("bad").failed, first.failed), (true, false));

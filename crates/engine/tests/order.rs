@@ -69,7 +69,7 @@ fn readers_of_one_variable_run_at_the_same_time() {
                 met.fetch_add(1, SeqCst);
                 let began = Instant::now();
                 while met.load(SeqCst) < readers {
-                    if began.elapsed().as_secs() > 5 {
+                    if began.elapsed().as_secs() > 60 {
                         return Err(error("alone"));
                     }
                     std::thread::yield_now();
@@ -137,12 +137,15 @@ fn variables_may_be_dropped_with_work_outstanding() {
     let _guard = watchdog(60);
     for engine in every_kind() {
         let ran = Arc::new(AtomicUsize::new(0));
-        for _ in 0..500 {
+        for i in 0..500 {
             let (x, y) = (engine.new_var(), engine.new_var());
             for vars in [&[(&x, Access::Write)][..], &[(&x, Access::Read), (&y, Access::Write)]] {
                 let ran = ran.clone();
                 engine.push(OpSpec::new("orphan", vars), move |_| {
-                    std::thread::yield_now();
+                    // Each costs a turn of every program that wants this processor.
+                    if i % 16 == 0 {
+                        std::thread::yield_now();
+                    }
                     ran.fetch_add(1, SeqCst);
                     Ok(())
                 });

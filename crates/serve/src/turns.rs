@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn estimates_follow_what_waits() {
-        let turns = Turns::new(1, Duration::from_secs(1), true);
+        let turns = Turns::new(1, Duration::from_secs(1000), true);
         let share = turns.share(1.0, None);
         assert_eq!(share.estimate(0), None);
         let running = ask(&share, 0).1;

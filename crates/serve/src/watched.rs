@@ -113,11 +113,13 @@ mod tests {
         let file = std::env::temp_dir().join(format!("mxrt-watched-{}", std::process::id()));
         std::fs::write(&file, "1").expect("a file");
         let log = Log::new(LogForm::Text, false).expect("a thread");
+        let begin = Instant::now();
         let watched = Watched::new(vec![file.clone()], number, &log).expect("a number");
         std::fs::write(&file, "22").expect("a file");
-        assert_eq!(*watched.get(), 1, "it is looked at once a second");
-        let begin = Instant::now();
-        while *watched.get() != 22 && begin.elapsed() < 30 * LOOK {
+        let soon = *watched.get();
+        // A machine that held the test up for a second says nothing of this.
+        assert!(soon == 1 || begin.elapsed() >= LOOK, "it is looked at once a second");
+        while *watched.get() != 22 && begin.elapsed() < 60 * LOOK {
             std::thread::sleep(LOOK / 10);
         }
         assert_eq!(*watched.get(), 22);

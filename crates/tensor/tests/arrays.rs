@@ -50,7 +50,7 @@ fn hold(array: &NDArray) -> mpsc::Sender<()> {
         engine(),
         Launch { name: "hold".into(), inputs: &inputs, outputs: &outputs, cost: Cost::Large },
         move |_, _, outs| {
-            let _ = wait.recv_timeout(Duration::from_secs(20));
+            let _ = wait.recv_timeout(Duration::from_secs(120));
             outs[0].as_mut_slice::<f32>()?.fill(7.0);
             Ok(())
         },

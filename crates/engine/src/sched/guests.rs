@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a guest waits for a core. Then it computes without one: an op may wait for what the
-/// guest makes in a way that the engine does not see.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a guest waits for a core, in milliseconds. Then it computes without one: an op may wait
+/// for what the guest makes in a way that the engine does not see.
+pub(super) const PATIENCE_MS: u64 = 1000;
 /// The place in a [`Seat`] where no token was put.
 const NONE: usize = usize::MAX;
 
@@ -32,8 +32,8 @@ impl Seat {
     }
 
     /// Sleeps until there is a token, or for too long.
-    fn wait(&self) {
-        let until = Instant::now() + PATIENCE;
+    fn wait(&self, patience: Duration) {
+        let until = Instant::now() + patience;
         while self.token().is_none() {
             match until.checked_duration_since(Instant::now()) {
                 Some(left) if !left.is_zero() => std::thread::park_timeout(left),
@@ -104,7 +104,7 @@ impl Sched {
         self.seat_guests(&mut state, &mut None);
         drop(state);
         slot.exit();
-        seat.wait();
+        seat.wait(Duration::from_millis(self.guest_patience.load(Ordering::Relaxed)));
         slot.enter();
         let mut state = self.lock();
         if let Some(place) = state.guests.waiting.iter().position(|other| Arc::ptr_eq(other, &seat)) {
@@ -155,6 +155,18 @@ impl Engine {
         };
         let _stay = Stay { engine: self, slot, token, before };
         work()
+    }
+
+    /// Number of threads in [`Engine::compute`] that wait for a core, for tests.
+    pub fn waiting_guests(&self) -> usize {
+        self.sched.guests.load(Ordering::SeqCst)
+    }
+
+    /// Sets how long a thread in [`Engine::compute`] waits for a core, for tests, which a busy
+    /// machine may hold up for longer than a second.
+    pub fn set_guest_patience(&self, time: Duration) {
+        let millis = time.as_millis().try_into().unwrap_or(u64::MAX);
+        self.sched.guest_patience.store(millis, Ordering::Relaxed);
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct Sched {
     queued: CachePadded<AtomicUsize>,
     /// Number of guests that wait for a core; changed under the lock. Used as `queued` is.
     guests: AtomicUsize,
+    /// Milliseconds that a guest waits for a core.
+    guest_patience: AtomicU64,
     pub team: Team,
     wakes: AtomicUsize,
     /// Jobs that workers have taken; changed under the lock.
@@ -146,6 +148,7 @@ impl Sched {
             })),
             queued: CachePadded::new(AtomicUsize::new(0)),
             guests: AtomicUsize::new(0),
+            guest_patience: AtomicU64::new(guests::PATIENCE_MS),
             team: Team::new(cores),
             wakes: AtomicUsize::new(0),
             jobs: AtomicUsize::new(0),
