@@ -256,3 +256,14 @@ def test_a_stream_of_random_numbers_belongs_to_a_context(mx) -> None:
                 seed(3, ctx=wrong)
     with pytest.raises(ValueError, match="seed_state must be int"):
         mx.random.seed(1.5)
+
+
+def test_an_output_type_of_none_is_that_of_the_input(mx) -> None:
+    """MXNet makes a dtype of the attribute `dtype` alone, so `norm` gets the text None."""
+    for dtype in ("float16", "float32", "float64"):
+        x = mx.nd.array([3, 4], dtype=dtype)
+        for none in (None, "None"):
+            found = [mx.nd.norm(x, out_dtype=none), x.norm(out_dtype=none)]
+            found += mx.sym.norm(mx.sym.var("x"), out_dtype=none).eval(x=x)
+            assert [(one.dtype, one.asscalar()) for one in found] == [(x.dtype, 5)] * 3
+    assert mx.nd.norm(x, out_dtype=np.float32).dtype == np.float32
