@@ -463,6 +463,20 @@ def test_rows_of_a_power_law_store_twice_as_many_values_as_those_before(mx) -> N
         mx.test_utils.rand_sparse_ndarray((5, 16), "dense")
 
 
+def test_random_sparse_arrays_are_evenly_distributed_from_zero(mx) -> None:
+    for kind in ("csr", "row_sparse"):
+        values = mx.test_utils.rand_ndarray((200, 20), kind, density=0.9).asnumpy()
+        stored = values[values != 0]
+        assert stored.min() > 0 and 0.9 < stored.max() < 1 and 0.45 < stored.mean() < 0.55
+    np.random.seed(5)
+    rows, (stored, numbers) = mx.test_utils.rand_sparse_ndarray((4, 2), "row_sparse", density=0.7)
+    np.random.seed(5)
+    chosen = np.flatnonzero(np.random.rand(4) < 0.7)
+    assert numbers.tolist() == chosen.tolist()
+    assert np.array_equal(stored, np.random.rand(len(chosen), 2).astype("float32"))
+    assert np.array_equal(rows.asnumpy()[chosen], stored)
+
+
 def test_rows_to_store_may_be_none_or_fractions(mx) -> None:
     none = mx.test_utils.rand_sparse_ndarray((3, 2), "row_sparse", rsp_indices=[])[0]
     assert parts(none) == ["row_sparse", [], []]
