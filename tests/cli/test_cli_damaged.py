@@ -215,6 +215,18 @@ def test_bytes_that_mean_nothing_hide_no_size(mx, capfd, tmp_path: Path) -> None
     refused(done, 1, "x.jpg' has 300 x 300 pixels, more than 10000")
 
 
+def test_an_input_without_a_name_is_said_to_be_empty(mx, capfd, tmp_path: Path) -> None:
+    prefix = digits_in(tmp_path)
+    refused(command(capfd, "run", prefix, "", *SHAPE), 2, "an INPUT is empty; expected the name of a file")
+    refused(command(capfd, "quantize", prefix, "--data", "", "-o", tmp_path / "q", *SHAPE), 2, "an INPUT is empty")
+
+
+def test_numbers_that_are_random_are_no_samples(mx, capfd, tmp_path: Path) -> None:
+    words = ("quantize", digits_in(tmp_path), "--data", "random", "--budget", "none", "-o", tmp_path / "q", *SHAPE)
+    done = command(capfd, *words)
+    assert done.status == 0 and "random numbers do not have the ranges of samples" in done.err, done
+
+
 def test_a_damaged_image_is_to_be_copied_again(mx, capfd, tmp_path: Path) -> None:
     pixels = np.random.RandomState(0).randint(0, 256, (20, 20)).astype("uint8")
     path = picture(tmp_path / "x.png", pixels)

@@ -48,16 +48,17 @@ class Attrs(dict[str, str]):
     def integer(self, key: str, default: int | None = None) -> int:
         """One whole number. Untranslatable where it lacks and has no default."""
         found = self._value(key)
-        if found is None and default is None:
+        found = default if found is None else found
+        if found is None:
             raise Untranslatable(f"there is no {key}")
-        return int(default if found is None else found)
+        return int(found)
 
     def real(self, key: str, default: float | None = None) -> float:
         """One number. Untranslatable where it lacks and has no default."""
-        found = self.get(key)
-        if found is None and default is None:
+        found = self.get(key, default)
+        if found is None:
             raise Untranslatable(f"there is no {key}")
-        return float(default if found is None else found)  # type: ignore[arg-type]
+        return float(found)
 
     def word(self, key: str, default: str | None = None) -> str:
         """A name of one of several kinds. Untranslatable where it lacks and has no default."""

@@ -24,7 +24,7 @@ from ._errors import ModelError, UsageError
 from ._images import is_image, no_image, other_image
 from ._model import Loaded
 
-__all__ = ["MOST_ROWS", "Item", "items_of", "random_arrays", "shapes_in", "text_of"]
+__all__ = ["MOST_ROWS", "Item", "is_random", "items_of", "random_arrays", "shapes_in", "text_of"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -55,11 +55,12 @@ def items_of(words: Sequence[str], model: Loaded, image: Callable[[bytes, str], 
     UsageError, before any call, where an INPUT is not there; a file that cannot be used becomes a
     call that says so, and the others are answered.
     """
-    places = [(word, [] if word == "-" or _is_random(word) else _files_of(word)) for word in words]
+    places = [(word, [] if word == "-" or is_random(word) else _files_of(word)) for word in words]
     return _calls(places, model, image)
 
 
-def _is_random(word: str) -> bool:
+def is_random(word: str) -> bool:
+    """Whether an INPUT means random numbers, and no file of that name."""
     return word == "random" and not Path(word).exists()
 
 

@@ -134,8 +134,7 @@ def called(model: Loaded, arrays: Mapping[str, Array], name: str) -> dict[str, A
         except ModelError as error:
             raise ModelError(f"'{name}': {error}") from None
     try:
-        values = [from_numpy(value) for value in values]
-        found = model.net(*values)
+        found = model.net(*map(from_numpy, values))
         outputs = found if isinstance(found, list) else [found]
         return {key: one.asnumpy() for key, one in zip(model.graph.list_outputs(), outputs, strict=True)}
     except MXNetError as error:

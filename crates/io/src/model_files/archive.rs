@@ -304,9 +304,7 @@ fn zip(file: File, room: &mut Room<'_>) -> Result<(), FindError> {
     const TYPE: u32 = 0o170_000;
     const FILE_OR_FOLDER: [u32; 3] = [0, 0o100_000, 0o040_000];
     let words = |error: ZipError| match error {
-        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
-            not_here(&error.to_string())
-        }
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => not_here(&error.to_string()),
         error => damaged(&io::Error::from(error)),
     };
     let mut archive = zip::ZipArchive::new(file).map_err(words)?;
