@@ -139,7 +139,8 @@ def test_an_npz_of_labels_without_the_array_is_not_read_as_text(mx, capfd, tmp_p
 @pytest.mark.parametrize("shape", [(), (0, 1, 8, 8)])
 def test_an_array_without_axes_or_rows_is_no_input(mx, capfd, tmp_path: Path, shape) -> None:
     prefix, file = digits_in(tmp_path), tmp_path / "x.npz"
-    np.savez(file, **{"data": np.zeros(shape, "f4"), OUTPUT: np.zeros((*shape[:1], 10), "f4")})
+    outputs = {OUTPUT: np.zeros((*shape[:1], 10), "f4"), "label": np.zeros(0)}
+    np.savez(file, data=np.zeros(shape, "f4"), **outputs)
     words = "has no rows" if shape else "array without axes for the input 'data'; expected (rows, 1, 8, 8)"
     for arguments in (
         ("check", prefix, "--data", file),

@@ -192,12 +192,13 @@ def _samples(model: Loaded, file: str | None) -> _Samples:
     with open(file, "rb") as data:
         feeds = arrays_of_npz(data, file, names)
         label = arrays_of_npz(data, file, ["label"])["label"] if has_label(file) else None
+    answers = called(model, feeds, file)
     if label is not None and label.shape != (_rows(feeds),):
         raise ModelError(
             f"'{file}' has a label of shape {label.shape}; expected ({_rows(feeds)},), a class number for each row of "
             f"'{names[0]}'"
         )
-    return _Samples(feeds, called(model, feeds, file), label)
+    return _Samples(feeds, answers, label)
 
 
 def _numbers(name: str, value: NDArray) -> Array:

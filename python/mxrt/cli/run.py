@@ -171,7 +171,7 @@ class _Kept:
         self.parts: dict[str, list[tuple[int, Array]]] = {}
 
     def add(self, name: str, rows: int, answer: Mapping[str, Array]) -> None:
-        """Keeps the answer of a call of so many rows."""
+        """Keeps the answer of a call with its number of rows."""
         self.names += [name] * rows
         for key, value in answer.items():
             self.parts.setdefault(key, []).append((rows, value))

@@ -136,7 +136,7 @@ impl LineReader {
         Ok(lines)
     }
 
-    /// The same lines without those that are only a comment.
+    /// Lines without those that are only a comment.
     pub(super) fn without_comments(self) -> LineReader {
         LineReader { skips_comments: true, ..self }
     }
