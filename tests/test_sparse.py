@@ -260,6 +260,11 @@ def test_what_is_damaged_is_an_error_wherever_it_is_used(mx, quiet) -> None:
         stored(mx, DENSE, "row_sparse").retain(mx.nd.array([1, 7])).asnumpy()
 
 
+def test_retain_of_an_array_without_rows_stores_none(mx) -> None:
+    kept = mx.nd.sparse.zeros("row_sparse", (3, 2)).retain(mx.nd.array([1]))
+    assert parts(kept) == ["row_sparse", [], []] and kept.asnumpy().tolist() == [[0, 0]] * 3
+
+
 def test_operators_without_a_kernel_get_dense_copies_and_warn_once(mx, monkeypatch) -> None:
     csr = stored(mx, DENSE, "csr")
     monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", {})

@@ -192,11 +192,13 @@ class MXIndexedRecordIO(MXRecordIO):
                 continue
             try:
                 key_text, position = line.strip().split("\t")
-                key = self.key_type(key_text)
-                idx[key] = int(position)
+                key, place = self.key_type(key_text), int(position)
+                if not 0 <= place < 1 << 64:
+                    raise ValueError(position)
+                idx[key] = place
             except ValueError:
                 raise MXNetDataError(
-                    f"{self.idx_path}, line {number}: found {line!r}, expected a key, a tab and a position"
+                    f"{self.idx_path}, line {number}: found {line[:60]!r}, expected a key, a tab and a position"
                 ) from None
             keys.append(key)
         return idx, keys
