@@ -16,6 +16,7 @@ from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing
 from ..ndarray._elements import numbers
+from ..ndarray._positions import rows_of
 from ..ndarray.ndarray import _empty
 from ..ndarray.ndarray import array as _legacy_array
 from . import _keys
@@ -196,7 +197,13 @@ class ndarray(NumpyMethods):
             return self._row_of(key, shape)
         key = _keys.checked(key)
         if not _keys.is_basic(key):
-            return ndarray(_mxrt.gather(self, _keys.positions(shape, key)))
+            plain = _keys.plain(key)
+            rows = rows_of(shape, plain)
+            if rows is None:
+                return ndarray(_mxrt.gather(self, _keys.positions(shape, plain)))
+            index = ndarray(_mxrt.from_numpy(rows, self._device))
+            found: ndarray = _mxrt.invoke_np("_npi_take", (self, index), {"axis": 0, "mode": "clip"})
+            return found
         if isinstance(key, tuple) and not key:
             return self
         region = indexing.basic_region(shape, key)
@@ -228,7 +235,7 @@ class ndarray(NumpyMethods):
             wanted = indexing.region_shape(region)
             _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, wanted))
             return
-        at = _keys.positions(self.shape, key)
+        at = _keys.positions(self.shape, _keys.plain(key))
         spread = _empty(at.shape, self.context, self._dtype_name)
         whole = indexing.whole_region(at.shape)
         _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
