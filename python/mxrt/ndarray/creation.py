@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._dtypes import dtype_name, operator_dtype
-from .._extents import extents
+from .._extents import extents, read_extents
 from .._np_mode import is_np_shape
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
@@ -37,6 +37,8 @@ __all__ = [
 
 
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
+    if isinstance(shape, str):
+        shape = read_extents(shape)
     try:
         extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
     except TypeError:

@@ -306,7 +306,7 @@ def checked_axes_shape(shape: Any, name: str) -> tuple[int, ...]:
         else:
             return shape
     try:
-        found = extents(shape)
+        found = (None,) if isinstance(shape, str) else extents(shape)
     except TypeError:
         found = (None,)
     if any(not isinstance(n, (int, onp.integer)) for n in found):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import dtype_name
+from .._extents import read_extents
 from ..base import is_number
 from ._operators import apply
 from .symbol import Symbol
@@ -30,6 +31,8 @@ __all__ = [
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, str):
+        return read_extents(shape)
     return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
 
 
