@@ -88,6 +88,13 @@ def test_methods_that_mxnet_refuses_say_what_works(mx: Any, name: str) -> None:
         getattr(variable(mx), name)
 
 
+def test_a_value_is_refused_as_of_all_symbols(mx: Any) -> None:
+    for name in ("asscalar", "asnumpy", "item", "detach"):
+        with pytest.raises(mx.base.NotImplementedForSymbol):
+            getattr(variable(mx), name)()
+    assert not hasattr(variable(mx), "tostype")
+
+
 def test_no_method_of_other_symbols_makes_a_symbol_without_the_interface(mx: Any) -> None:
     from mxrt._methods import OperatorMethods
 

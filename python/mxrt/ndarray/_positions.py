@@ -102,7 +102,7 @@ def _axes_of(part: Any) -> int:
 
 
 def _offsets(part: Any, extents: tuple[int, ...], strides: list[int]) -> _Array | None:
-    """What an index adds to a position; None where it does not fit."""
+    """Distances that an index adds to a position; None where it does not fit."""
     if isinstance(part, (bool, np.bool_)):
         return np.zeros(int(part), np.int64)
     if isinstance(part, (int, np.integer)):

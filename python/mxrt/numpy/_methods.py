@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..ndarray import NDArray
@@ -255,11 +255,11 @@ def check_cast(order: Any, casting: Any, subok: Any) -> None:
 # Methods of mx.nd.NDArray and mx.sym.Symbol that arrays and symbols of NumPy do not have, as in
 # MXNet.
 _NOT_HERE = (
-    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax_channel asscalar broadcast_axes broadcast_like cbrt ceil "
-    "cos cosh degrees depth_to_space diag exp expand_dims expm1 fix flip floor log log10 log1p log2 log_softmax "
-    "nanprod nansum norm one_hot ones_like pad pick radians rcbrt reciprocal relu reshape_like rint rsqrt shape_array "
+    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax_channel broadcast_axes broadcast_like cbrt ceil cos "
+    "cosh degrees depth_to_space diag exp expand_dims expm1 fix flip floor log log10 log1p log2 log_softmax nanprod "
+    "nansum norm one_hot ones_like pad pick radians rcbrt reciprocal relu reshape_like rint rsqrt shape_array "
     "sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin space_to_depth split split_v2 sqrt "
-    "square tan tanh tile topk tostype trunc zeros_like"
+    "square tan tanh tile topk trunc zeros_like"
 ).split()
 
 
@@ -281,9 +281,9 @@ class _NotHere:
         raise AttributeError(f"{self._owner} object has no attribute {name}; use {instead}")
 
 
-def refuse(kind: type, owner: str, instead: dict[str, str]) -> None:
-    """Makes methods that MXNet's class lacks errors, with what works instead where `instead` says
-    it.
+def refuse(kind: type, owner: str, instead: Mapping[str, str | None]) -> None:
+    """Makes methods that MXNet's class lacks errors, and those in `instead`, for which it may say
+    what works.
     """
-    for name in _NOT_HERE:
+    for name in (*_NOT_HERE, *instead):
         setattr(kind, name, _NotHere(name, owner, instead.get(name)))

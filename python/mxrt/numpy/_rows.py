@@ -1,4 +1,4 @@
-"""Functions of ``mx.np`` that are one operator: a row each, but for ``matmul``.
+"""Functions of ``mx.np`` that are one operator: a row each, except ``matmul``.
 
 A new one is a row here and its name in ``__all__``.
 """

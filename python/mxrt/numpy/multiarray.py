@@ -58,7 +58,8 @@ class ndarray(NumpyMethods):
     @property
     def T(self) -> ndarray:
         """The array with its axes reversed, as a copy."""
-        return self.transpose()
+        made: ndarray = self.transpose()
+        return made
 
     def __repr__(self) -> str:
         text = repr(self.asnumpy())
@@ -251,7 +252,7 @@ class ndarray(NumpyMethods):
         return ndarray(NDArray.reshape(self, *shape, **kwargs))
 
 
-refuse(ndarray, "mxnet.numpy.ndarray", {"asscalar": "x.item()"})
+refuse(ndarray, "mxnet.numpy.ndarray", {"asscalar": "x.item()", "tostype": None})
 
 
 def _unpickle(parts: tuple[Callable[..., NDArray], tuple[Any, ...]], shape: tuple[int, ...]) -> ndarray:

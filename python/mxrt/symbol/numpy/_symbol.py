@@ -127,8 +127,8 @@ class _Symbol(ArrayMethods, Symbol):  # type: ignore[misc]
         check_cast(order, casting, subok)
         return apply_np("Cast", [self], {"dtype": dtype_name(dtype)})
 
-    def copy(self, order: str = "C") -> Any:  # type: ignore[override]
-        """The same elements."""
+    def copy(self, order: str = "C") -> Any:
+        """A symbol of equal elements."""
         if order != "C":
             raise NotImplementedError(f"copy only supports order='C', while received {order}")
         return self._np("copy")(self)
