@@ -272,6 +272,8 @@ def test_shapes_may_be_text_as_operators_take_it(mx, text: str, shape: tuple[int
 
 @pytest.mark.parametrize("text", ["(2", "a", "(2.5,)", "(2,)x", "(True,)", ""])
 def test_text_that_is_no_shape_is_refused(mx, text: str) -> None:
-    for function in (mx.nd.random.uniform, mx.sym.random.normal, mx.nd.zeros):
+    for function in (mx.nd.random.uniform, mx.sym.random.normal, mx.sym.zeros):
         with pytest.raises(mx.base.MXNetValueError, match=r"tuple of integers, such as '\(2, 3\)', got"):
             function(shape=text)
+    with pytest.raises(mx.base.MXNetTypeError, match="_zeros: a shape is an integer or a tuple of integers, got"):
+        mx.nd.zeros(text)

@@ -37,11 +37,10 @@ __all__ = [
 
 
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
-    if isinstance(shape, str):
-        shape = read_extents(shape)
     try:
-        extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
-    except TypeError:
+        given = read_extents(shape) if isinstance(shape, str) else shape
+        extents = (given,) if isinstance(given, (int, np.integer)) else tuple(index(n) for n in given)
+    except (TypeError, MXNetValueError):
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
