@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._dtypes import dtype_name, operator_dtype
-from .._extents import extents
+from .._extents import extents, read_extents
 from .._np_mode import is_np_shape
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
@@ -38,9 +38,10 @@ __all__ = [
 
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
     try:
-        alone = isinstance(shape, (int, np.integer)) or getattr(shape, "ndim", None) == 0
-        extents = (index(shape),) if alone else tuple(index(n) for n in shape)
-    except TypeError:
+        given = read_extents(shape) if isinstance(shape, str) else shape
+        alone = isinstance(given, (int, np.integer)) or getattr(given, "ndim", None) == 0
+        extents = (index(given),) if alone else tuple(index(n) for n in given)
+    except (TypeError, MXNetValueError):
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
