@@ -67,8 +67,8 @@ LOCKS = {
     ("crates/graph/src/run/program.rs", "parking_lot::Mutex"): OP,
     ("crates/kernels/src/conv/pooled.rs", "std::sync::Mutex"): OP,
     ("crates/kernels/src/linalg/mod.rs", "std::sync::Mutex"): OP,
-    ("crates/kernels/src/linalg/svd.rs", "std::sync::Mutex"): OP,
     ("crates/kernels/src/par.rs", "std::sync::Mutex"): OP,
+    ("crates/kernels/src/vision/multibox_target.rs", "std::sync::Mutex"): OP,
     ("crates/io/src/iterators/prefetch.rs", "std::sync::Mutex"): NEW_QUEUE,
     ("crates/io/src/iterators/prefetch.rs", "std::sync::Condvar"): NEW_QUEUE,
     (

@@ -73,6 +73,26 @@ mx.nd.Convolution(
 mx.nd.concat(*[x] * 20, dim=0).asnumpy()
 mx.nd.dot(x.reshape((1024, 1024)), x.reshape((1024, 1024))).asnumpy()
 """,
+    "operators of numpy": """
+x = mx.np.ones((1 << 20,))
+m, n = x.reshape((1 << 10, 1 << 10)), x.astype("int32")
+mx.waitall()
+bound(room)
+for f in (
+    lambda: mx.np.std(m, axis=0), lambda: mx.np.percentile(x, 50), lambda: mx.np.unique(x),
+    lambda: mx.np.argsort(x), lambda: mx.np.insert(x, 3, 1.0), lambda: mx.np.delete(x, 3),
+    lambda: mx.np.where(x > 0, 1, 0), lambda: mx.np.random.shuffle(x), lambda: mx.np.average(x, weights=x),
+    lambda: mx.np.diff(m, n=2), lambda: mx.np.random.choice(1 << 20, 1 << 19, replace=False),
+    lambda: mx.np.mean(n), lambda: mx.np.linalg.norm(m), lambda: mx.np.any(x), lambda: mx.np.pad(m, 2),
+    lambda: mx.np.einsum("ij,kj->k", m, m), lambda: mx.np.linalg.inv(m), lambda: mx.np.cumsum(n, dtype="float16"),
+):
+    try:
+        f()
+        mx.waitall()
+    except (MemoryError, mx.base.MXNetError):
+        pass
+x = m = n = None
+""",
     "csv": """
 with open(sys.argv[3] + "/a.csv", "w") as file:
     file.write("1,2,3,4\\n" * 100_000)
@@ -164,6 +184,29 @@ def test_a_number_in_a_call_costs_no_memory_beyond_the_limit(call: str, tmp_path
     assert result.returncode == 0, result.stderr[-2000:]
     answer, kilobytes = result.stdout.split()
     assert answer == "refused" and int(kilobytes) < 60 << 10, result.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["unique(x)", "std(x, axis=0)", "percentile(x, 50)", "average(x, weights=x)", "any(x)", "diff(x, n=3)"]
+)
+def test_scratch_of_operators_counts_against_the_limit(mx, name: str) -> None:
+    x = mx.np.ones((1 << 10, 1 << 10))
+    x.wait_to_read()
+    mx.set_memory_limit(mx.runtime.info()["memory_in_use"] + (1 << 19))
+    try:
+        with pytest.raises(MemoryError, match=r"allocating \d+ bytes.*: the memory limit is"):
+            eval("mx.np." + name, {"mx": mx, "x": x}).asnumpy()
+    finally:
+        mx.set_memory_limit(None)
+        mx.waitall()
+
+
+def test_few_of_many_places_take_little_memory(mx) -> None:
+    places = mx.np.random.choice(10**12, 5, replace=False).asnumpy()
+    assert len(set(places)) == 5 and 0 <= places.min() and 10**10 < places.max() < 10**12
+    assert mx.np.random.choice(2**41, 3).shape == (3,)
+    with pytest.raises(ValueError, match="all 3 probabilities are 0"):
+        mx.np.random.choice(3, 2, p=mx.np.array([0.0, 0.0, 0.0])).asnumpy()
 
 
 def test_a_copy_for_numpy_counts_against_the_limit(mx) -> None:

@@ -4,6 +4,7 @@
 use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Par, par_chunks_mut};
+use crate::scratch::Scratch;
 
 /// A batch of sequences of activations.
 #[derive(Clone, Copy, Debug)]
@@ -19,10 +20,10 @@ pub struct CtcLoss {
 }
 
 /// The target of a sequence, and the number of its steps that count.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CtcTarget {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CtcTarget<'a> {
     /// Symbols.
-    pub labels: Vec<usize>,
+    pub labels: &'a [usize],
     /// Steps.
     pub steps: usize,
 }
@@ -35,28 +36,28 @@ impl CtcLoss {
     /// # Panics
     /// If the lengths contradict each other, or a target names a symbol or a step that does not
     /// exist.
-    pub fn run<T: Element>(&self, par: &dyn Par, activations: &[T], targets: &[CtcTarget], out: &mut [T]) {
+    pub fn run<T: Element>(&self, par: &dyn Par, activations: &[T], targets: &[CtcTarget<'_>], out: &mut [T]) {
         check_len("the activations", activations.len(), self.steps * self.batch * self.symbols);
         check_len("the targets", targets.len(), self.batch);
         check_len("the output", out.len(), self.batch);
         par_chunks_mut(par, out, 1, |i, out| {
-            let loss = self.loss(activations, i, &targets[i]);
+            let loss = self.loss(par, activations, i, &targets[i]);
             out.iter_mut().for_each(|out| *out = T::from_f64(loss));
         });
     }
 
-    fn loss<T: Element>(&self, activations: &[T], sequence: usize, target: &CtcTarget) -> f64 {
-        let labels = &target.labels;
+    fn loss<T: Element>(&self, par: &dyn Par, activations: &[T], sequence: usize, target: &CtcTarget<'_>) -> f64 {
+        let labels = target.labels;
         let repeats = labels.windows(2).filter(|pair| pair[0] == pair[1]).count();
         if labels.len() + repeats > target.steps || target.steps == 0 {
             return 0.0;
         }
         // States: a blank before, between and after the labels.
-        let states: Vec<usize> =
-            labels.iter().flat_map(|label| [self.blank, *label]).chain(std::iter::once(self.blank)).collect();
+        let blanks = labels.iter().flat_map(|label| [self.blank, *label]);
+        let states = Scratch::collect(par, 2 * labels.len() + 1, blanks.chain(std::iter::once(self.blank)));
         let skips = |i: usize| i >= 2 && states[i] != self.blank && states[i] != states[i - 2];
-        let mut row = vec![<T::Acc as Element>::ZERO; self.symbols];
-        let mut reached = vec![f64::NEG_INFINITY; states.len()];
+        let mut row = Scratch::<T::Acc>::new(par, self.symbols);
+        let mut reached = Scratch::filled(par, states.len(), f64::NEG_INFINITY);
         for step in 0..target.steps {
             let activations = &activations[(step * self.batch + sequence) * self.symbols..][..self.symbols];
             let normalizer = normalizer(activations, &mut row);
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_loss_is_that_of_all_paths_together() {
-        let targets = [(vec![1, 2], 5), (vec![2, 2], 4), (vec![], 3), (vec![1], 1), (vec![2, 1, 2], 5)];
+        let targets: [(&[usize], usize); 5] = [(&[1, 2], 5), (&[2, 2], 4), (&[], 3), (&[1], 1), (&[2, 1, 2], 5)];
         let targets = targets.map(|(labels, steps)| CtcTarget { labels, steps });
         let loss = CtcLoss { steps: 5, batch: 5, symbols: 4, blank: 3 };
         let activations: Vec<f32> = random(100, 1).iter().map(|v| v * 3.0).collect();
@@ -140,7 +141,7 @@ mod tests {
         let loss = CtcLoss { steps: 2, batch: 1, symbols: 2, blank: 0 };
         let cost = |activations: [f32; 4], labels: &[usize], steps| {
             let mut out = [7f32];
-            loss.run(&Serial, &activations, &[CtcTarget { labels: labels.to_vec(), steps }], &mut out);
+            loss.run(&Serial, &activations, &[CtcTarget { labels, steps }], &mut out);
             out[0]
         };
         assert_eq!(cost([0.0; 4], &[1, 1], 2), 0.0);

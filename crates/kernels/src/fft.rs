@@ -8,6 +8,7 @@
 use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::scratch::Scratch;
 use std::f64::consts::PI;
 
 /// Real and imaginary part.
@@ -107,7 +108,7 @@ impl Fft {
     ) {
         let band = chunk_by_work(8 * self.size());
         par_chunks_mut(par, out, band * width, |chunk, out| {
-            let mut work = vec![[0.0; 2]; self.size()];
+            let mut work = Scratch::<Complex>::new(par, self.size());
             for (i, out) in out.chunks_exact_mut(width).enumerate() {
                 each(chunk * band + i, &mut work, out);
             }

@@ -51,6 +51,7 @@ mod processor_time;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;
+pub mod scratch;
 pub mod shape;
 mod short_rows;
 mod simd;
@@ -69,6 +70,7 @@ mod testing;
 pub use element::{Bool, Element, Float};
 pub use error::KernelError;
 pub use par::{Par, Serial};
+pub use scratch::{Elements, Scratch, ScratchList};
 
 /// Asks the processor what it has, and reads tables. The first use of each does it otherwise; a
 /// process that forks meanwhile would have a child that waits for it without end.

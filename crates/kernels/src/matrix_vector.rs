@@ -4,6 +4,7 @@
 use crate::element::{Float, is_same};
 use crate::gemm_plain::{Gemm, TILE_ROWS};
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_columns_mut, par_static_mut};
+use crate::scratch::Scratch;
 use crate::simd::{Body, Dst, LANES, Simd, Src, across, entry, prefetch_near, request};
 use crate::squares::LINE;
 use crate::vectorize::{Width, vectorized};
@@ -58,7 +59,7 @@ fn multiply_by_columns<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &m
 
 /// The dot product of long rows, as the sum of those of parts in double precision.
 fn dot_in_parts<T: Float>(par: &dyn Par, a: &[T], b: &[T]) -> T {
-    let mut sums = vec![T::ZERO; a.len().div_ceil(PART)];
+    let mut sums = Scratch::<T>::new(par, a.len().div_ceil(PART));
     par_chunks_mut(par, &mut sums, 1, |part, sum| {
         let part = part * PART..a.len().min((part + 1) * PART);
         dot(&a[part.clone()], &b[part], &mut sum[0]);

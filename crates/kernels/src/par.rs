@@ -1,5 +1,6 @@
 //! Loops that kernels split over threads without knowledge of threads.
 
+use crate::scratch::{Line, Memory, Scratch, SystemMemory};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
@@ -27,6 +28,15 @@ pub trait Par: Sync {
     fn parallelism(&self) -> usize {
         1
     }
+
+    /// At least `bytes` bytes for the call, at a multiple of 64, of arbitrary content. Chunks may
+    /// ask as well. Kernels use it through [`Scratch`].
+    ///
+    /// # Panics
+    /// If there is no memory. The panic ends the call with an error.
+    fn memory(&self, bytes: usize) -> Box<dyn Memory> {
+        Box::new(SystemMemory(Line::zeros(bytes)))
+    }
 }
 
 /// Range number `part` of `total` items divided into `parts` even ranges.
@@ -50,19 +60,9 @@ pub(crate) fn groups_of(units: &Range<usize>, size: usize) -> Range<usize> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 
-/// One cache line, so that a vector of them starts on a 64-byte boundary.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-// SAFETY: `Line` is a 64-byte array with 64-byte alignment: no padding, every bit pattern valid.
-unsafe impl bytemuck::Zeroable for Line {}
-// SAFETY: as above.
-unsafe impl bytemuck::Pod for Line {}
-
 impl Par for Serial {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
-        let mut lines = vec![Line([0; 64]); scratch_bytes.div_ceil(64)];
+        let mut lines = Line::zeros(scratch_bytes);
         let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
         for chunk in 0..chunks {
             body(chunk, scratch);
@@ -79,12 +79,34 @@ impl Par for ReusedScratch {
     fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let mut lines = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if lines.len() < scratch_bytes.div_ceil(64) {
-            lines.resize(scratch_bytes.div_ceil(64), Line([0; 64]));
+            *lines = Line::zeros(scratch_bytes);
         }
         let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
         for chunk in 0..chunks {
             body(chunk, scratch);
         }
+    }
+}
+
+/// Runs loops of a chunk in order in its thread, with the memory of the loop around them.
+pub(crate) struct Within<'a> {
+    outer: &'a dyn Par,
+    scratch: ReusedScratch,
+}
+
+impl<'a> Within<'a> {
+    pub(crate) fn new(outer: &'a dyn Par) -> Within<'a> {
+        Within { outer, scratch: ReusedScratch::default() }
+    }
+}
+
+impl Par for Within<'_> {
+    fn run(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+        self.scratch.run(chunks, scratch_bytes, body);
+    }
+
+    fn memory(&self, bytes: usize) -> Box<dyn Memory> {
+        self.outer.memory(bytes)
     }
 }
 
@@ -287,7 +309,7 @@ pub fn par_columns_mut<T: Send>(
     body: impl Fn(usize, usize, Columns<'_, T>, &mut [u8]) + Sync,
 ) {
     assert_eq!(out.len(), outer * rows * inner, "the output does not have the shape [{outer}, {rows}, {inner}]");
-    let bounds: Vec<usize> = (0..=outer).map(|o| o * rows).collect();
+    let bounds = Scratch::collect(par, outer + 1, (0..=outer).map(|o| o * rows));
     par_cells_mut(par, out, inner, &bounds, width, scratch_bytes, body);
 }
 

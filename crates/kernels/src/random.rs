@@ -6,6 +6,7 @@
 
 use crate::element::Element;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
+use crate::scratch::Scratch;
 
 /// One block of Philox4x32-10.
 pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
@@ -50,6 +51,11 @@ impl Stream {
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.next_u32() as u64 | (self.next_u32() as u64) << 32
+    }
+
+    /// A whole number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        (u128::from(self.next_u64()) * u128::from(n) >> 64) as u64
     }
 
     /// Uniform in [0, 1), with 53 bits.
@@ -184,8 +190,66 @@ pub fn permutation(seed: u64, position: u64, out: &mut [usize]) {
     out.iter_mut().enumerate().for_each(|(i, v)| *v = i);
     let mut stream = Stream::new(seed, position, 0);
     for i in (1..out.len()).rev() {
-        let j = ((stream.next_u64() as u128 * (i as u128 + 1)) >> 64) as usize;
+        let j = stream.below(i as u64 + 1) as usize;
         out.swap(i, j);
+    }
+}
+
+/// The first numbers of a random permutation of `0..n`, in time and memory that follow from how many
+/// they are. Runs in the calling thread.
+///
+/// # Panics
+/// If more than `n` are wanted.
+pub fn distinct_places(par: &dyn Par, seed: u64, position: u64, n: usize, out: &mut [i64]) {
+    assert!(out.len() <= n, "{} different places of {n}", out.len());
+    let mut stream = Stream::new(seed, position, 0);
+    let mut draw = |i: usize| i + stream.below((n - i) as u64) as usize;
+    if out.len() > n / 8 {
+        let mut all = Scratch::collect(par, n, 0..n);
+        for (i, out) in out.iter_mut().enumerate() {
+            all.swap(i, draw(i));
+            *out = all[i] as i64;
+        }
+        return;
+    }
+    // What the permutation has moved, and to where: the rest is where it began.
+    let mut moved = Moved::new(par, out.len());
+    for (i, out) in out.iter_mut().enumerate() {
+        let j = draw(i);
+        *out = moved.at(j) as i64;
+        moved.put(j, moved.at(i));
+    }
+}
+
+/// The few elements of a permutation that are not at their place: a hash table.
+struct Moved {
+    /// place and element; the place is `usize::MAX` where there is none
+    slots: Scratch<[usize; 2]>,
+}
+
+impl Moved {
+    fn new(par: &dyn Par, most: usize) -> Moved {
+        Moved { slots: Scratch::filled(par, (2 * most).next_power_of_two(), [usize::MAX; 2]) }
+    }
+
+    /// The slot of a place, or the one that it would have.
+    fn slot(&self, place: usize) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 32 & mask;
+        while self.slots[slot][0] != place && self.slots[slot][0] != usize::MAX {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn at(&self, place: usize) -> usize {
+        let [known, element] = self.slots[self.slot(place)];
+        if known == place { element } else { place }
+    }
+
+    fn put(&mut self, place: usize, element: usize) {
+        let slot = self.slot(place);
+        self.slots[slot] = [place, element];
     }
 }
 
@@ -201,6 +265,31 @@ mod tests {
         assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
         let counter = [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344];
         assert_eq!(philox(counter, [0xa4093822, 0x299f31d0]), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
+    }
+
+    #[test]
+    fn few_places_are_the_beginning_of_a_permutation() {
+        for n in [1000, 1001] {
+            let mut all = vec![0; n];
+            distinct_places(&Serial, 7, 3, n, &mut all);
+            let mut few = [0; 100];
+            distinct_places(&Serial, 7, 3, n, &mut few);
+            assert_eq!(few, all[..100], "of {n}: few are looked up, all are moved");
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..n as i64));
+        }
+        // Each ordered pair of five is as frequent as any other.
+        let mut counts = [0u32; 25];
+        for seed in 0..20_000 {
+            let mut pair = [0; 2];
+            distinct_places(&Serial, seed, 0, 5, &mut pair);
+            counts[(pair[0] * 5 + pair[1]) as usize] += 1;
+        }
+        for (i, count) in counts.iter().enumerate() {
+            let range = if i % 6 == 0 { 0..1 } else { 850..1150 };
+            assert!(range.contains(count), "{counts:?}");
+        }
+        distinct_places(&Serial, 1, 1, usize::MAX >> 1, &mut [0; 40]);
     }
 
     /// Mean and variance of what `f` fills; also checks that no split of the loop changes a bit.

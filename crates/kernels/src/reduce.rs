@@ -7,6 +7,7 @@ use crate::cast::CastTo;
 use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_columns_mut};
+use crate::scratch::Scratch;
 use crate::strides::{Space, contiguous};
 use crate::vectorize::vectorized;
 use folds::*;
@@ -150,7 +151,7 @@ fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize) -> 
 fn fold_blocks<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, count: usize) -> T {
     let n = gone.inner.0;
     let blocks = n.div_ceil(BLOCK);
-    let mut lanes = vec![F::INIT; gone.rows * blocks];
+    let mut lanes = Scratch::filled(par, gone.rows * blocks, F::INIT);
     par_chunks_mut(par, &mut lanes, BLOCKS_AT_ONCE, |i, lanes| {
         for (j, lane) in lanes.iter_mut().enumerate() {
             let (row, block) = ((i * BLOCKS_AT_ONCE + j) / blocks, (i * BLOCKS_AT_ONCE + j) % blocks);
@@ -158,7 +159,7 @@ fn fold_blocks<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, 
             *lane = lane_of::<T, F>(&row[block * BLOCK..n.min((block + 1) * BLOCK)]);
         }
     });
-    F::finish(lanes.into_iter().fold(F::start(), F::add), count)
+    F::finish(lanes.iter().copied().fold(F::start(), F::add), count)
 }
 
 /// Folds one block.
@@ -189,15 +190,15 @@ fn fold_columns<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize, 
 /// blocks of rows in all threads.
 fn fold_tall<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
     let width = out.len();
-    let mut lanes = vec![F::INIT; count.div_ceil(ROW_BLOCK) * width];
+    let mut lanes = Scratch::filled(par, count.div_ceil(ROW_BLOCK) * width, F::INIT);
     par_chunks_mut(par, &mut lanes, width, |block, lanes| {
         let first = block * ROW_BLOCK;
         fold_block_of_rows::<T, F>(x, gone, first..count.min(first + ROW_BLOCK), lanes);
     });
-    let mut totals = vec![F::start(); width];
+    let mut totals = Scratch::filled(par, width, F::start());
     lanes.chunks_mut(width).for_each(|lanes| flush::<T, F>(lanes, &mut totals));
-    for (out, total) in out.iter_mut().zip(totals) {
-        *out = F::finish(total, count);
+    for (out, total) in out.iter_mut().zip(&totals) {
+        *out = F::finish(*total, count);
     }
 }
 
@@ -398,7 +399,7 @@ fn arg_extremes_of_rows<T: Element, I: Element, const MAX: bool>(par: &dyn Par, 
         I::from_i64((block + found) as i64)
     };
     if out.len() < FEW_OUTPUTS && n >= 2 * BLOCKS_AT_ONCE * BLOCK {
-        let mut bests = vec![T::ZERO; n.div_ceil(BLOCK)];
+        let mut bests = Scratch::<T>::new(par, n.div_ceil(BLOCK));
         for (row, out) in x.chunks(n).zip(out) {
             par_chunks_mut(par, &mut bests, BLOCKS_AT_ONCE, |i, bests| {
                 let blocks = row[i * BLOCKS_AT_ONCE * BLOCK..].chunks(BLOCK);
@@ -410,7 +411,7 @@ fn arg_extremes_of_rows<T: Element, I: Element, const MAX: bool>(par: &dyn Par, 
     }
     let rows = chunk_by_work(n);
     par_chunks_mut(par, out, rows, |i, out| {
-        let mut bests = vec![T::ZERO; n.div_ceil(BLOCK)];
+        let mut bests = Scratch::<T>::new(par, n.div_ceil(BLOCK));
         for (row, out) in x[i * rows * n..].chunks(n).zip(out) {
             let blocks = row.chunks(BLOCK);
             bests.iter_mut().zip(blocks).for_each(|(best, block)| *best = lane_of::<T, Extreme<MAX>>(block));

@@ -3,6 +3,7 @@
 
 use crate::Element;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::scratch::ScratchList;
 use std::ops::{AddAssign, Mul, Range};
 
 /// Numbers that products are computed in.
@@ -82,13 +83,11 @@ pub fn csr_times_rows<T: Number>(
     let chunk = rows_per_chunk(&a, width);
     par_chunks_mut(par, out, chunk * width, |index, piece| {
         piece.fill(T::ZERO);
-        let (mut values, mut rows): (Vec<T>, Vec<usize>) = (Vec::new(), Vec::new());
+        let (mut values, mut rows) = (ScratchList::<T>::new(par), ScratchList::<usize>::new(par));
         for (i, out) in piece.chunks_exact_mut(width).enumerate() {
             let stored = a.row(index * chunk + i);
             values.clear();
             rows.clear();
-            values.reserve(stored.len());
-            rows.reserve(stored.len());
             for (value, column) in a.values[stored.clone()].iter().zip(&a.columns[stored]) {
                 if let Some(row) = row_of(*column) {
                     values.push(*value);

@@ -2,6 +2,7 @@
 
 use super::api::Tag;
 use super::outcome::Enqueued;
+use crate::engine::Engine;
 use crate::failure::{Failure, OpError, panic_error};
 use crate::memory::RawMemory;
 use crate::process::denormals::Flushing;
@@ -56,6 +57,11 @@ impl KernelCtx<'_> {
     /// Name of the op.
     pub fn name(&self) -> &str {
         self.op.name.as_str()
+    }
+
+    /// The engine that enqueued it.
+    pub fn engine(&self) -> &'static Engine {
+        self.op.engine
     }
 
     /// The failure of the value that access `i` reads or updates: what came before is complete, so

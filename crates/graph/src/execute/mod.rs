@@ -10,7 +10,7 @@ use crate::plan::{
     BodyCall, ConstSet, GraphInputs, Operand, OperandPlace, PackedPlace, Plan, PlanRequest, Step, StepNeed,
 };
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall, RandomKey};
+use mxrt_ops::{Kernel, KernelCall, RandomKey, catch_refusal};
 use mxrt_tensor::{TensorMut, TensorRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Plan {
                     broken.add(s, failure);
                     continue;
                 }
-                let run = &mut |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| kernel.run(call);
+                let run = &mut |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| catch_refusal(|| kernel.run(call));
                 if let Err(error) = run_step(step, request, &consts, arena, outputs, key, run) {
                     broken.add(s, request.site.failure(error));
                 }
@@ -126,7 +126,7 @@ impl Plan {
             if let Some(failure) = broken.inherited(step, request.inputs, consts) {
                 return Err(failure.into());
             }
-            let run = &mut |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| kernel.run(call);
+            let run = &mut |kernel: &dyn Kernel, call: &mut KernelCall<'_, '_>| catch_refusal(|| kernel.run(call));
             run_step(step, request, consts, arena, outputs, key, run)?;
         }
         Ok(())

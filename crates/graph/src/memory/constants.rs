@@ -15,7 +15,7 @@ use crate::plan::{
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{Kernel, KernelCall};
+use mxrt_ops::{Kernel, KernelCall, catch_refusal};
 use mxrt_tensor::{TensorMut, TensorRef, TensorType};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -349,7 +349,7 @@ impl MadeConsts<'_> {
                 shared: None,
                 random: None,
             };
-            node.kernel.run(&mut call).map_err(|e| e.op(node.op).node(&*node.name))?;
+            catch_refusal(|| node.kernel.run(&mut call)).map_err(|e| e.op(node.op).node(&*node.name))?;
         }
         for (o, (t, block)) in node.outputs.iter().zip(blocks).enumerate() {
             let made = Arc::new(ConstBlock::new(block, t.bytes()));

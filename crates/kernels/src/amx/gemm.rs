@@ -10,6 +10,7 @@ use crate::conv::Precision;
 use crate::gemm::{Matrix, Sgemm};
 use crate::isa::Isa;
 use crate::par::{Par, par_chunks_mut};
+use crate::scratch::Scratch;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -270,7 +271,7 @@ impl AmxGemm {
             return self.multiply::<T>(a, packed, epilogue, target, par);
         };
         // No one trains weights of infinities: these products need not be fast.
-        let mut rows = vec![0.0; self.m * self.k];
+        let mut rows = Scratch::<f32>::new(par, self.m * self.k);
         for (row, out) in rows.chunks_exact_mut(self.k.max(1)).enumerate() {
             lines.read_row(&a[row / SIDE * lines.panel_bytes()..][..lines.panel_bytes()], row % SIDE, out);
         }
@@ -299,7 +300,7 @@ impl AmxGemm {
         match target {
             Target::Rows { c, stride } => run(c, stride),
             Target::Lines(out) => {
-                let mut c = vec![0.0; self.m * self.n];
+                let mut c = Scratch::<f32>::new(par, self.m * self.n);
                 run(&mut c, self.n);
                 self.result_lines().write_on::<T>(par, &c, out);
             }

@@ -2,6 +2,7 @@
 
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
+use crate::scratch::Scratch;
 
 /// The content of a border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Bordered {
         if out.is_empty() {
             return;
         }
-        let across: Vec<Option<usize>> = (0..columns).map(|i| self.source(i, 1, width)).collect();
+        let across = Scratch::collect(par, columns, (0..columns).map(|i| self.source(i, 1, width)));
         let row = columns * channels;
         let band = (chunk_elems::<T>() / row).max(1);
         par_chunks_mut(par, out, band * row, |chunk, out| {

@@ -6,6 +6,7 @@ use crate::element::Float;
 use crate::error::{KernelError, check_len};
 use crate::gemm_plain::{Gemm, gemm};
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::scratch::{Scratch, ScratchList};
 use crate::vectorize::vectorized;
 
 /// Columns that are factorised before the following ones are updated.
@@ -29,7 +30,7 @@ pub fn cholesky<T: Float>(par: &dyn Par, n: usize, lower: bool, a: &[T], out: &m
             out.copy_from_slice(a);
             return factorise(par, n, out);
         }
-        let mut turned = vec![T::ZERO; n * n];
+        let mut turned = Scratch::<T>::new(par, n * n);
         transpose(a, [n, n], &mut turned);
         factorise(par, n, &mut turned)?;
         transpose(&turned, [n, n], out);
@@ -58,13 +59,13 @@ pub fn cholesky_inverse<T: Float>(
         if (0..n).any(|j| a[j * n + j] == T::ZERO) {
             return Err("has a zero on its diagonal: it is not a factor that potrf gives");
         }
-        let mut factor = vec![T::ZERO; n * n];
+        let mut factor = Scratch::<T>::new(par, n * n);
         if lower {
             factor.copy_from_slice(a);
         } else {
             transpose(a, [n, n], &mut factor);
         }
-        let mut inverse = vec![T::ZERO; n * n];
+        let mut inverse = Scratch::<T>::new(par, n * n);
         identity(n, &mut inverse);
         solve_left(par, n, true, false, &factor, n, &mut inverse);
         gemm(par, Gemm { transpose_a: true, ..Gemm::new(n, n, n) }, &inverse, &inverse, out);
@@ -74,7 +75,7 @@ pub fn cholesky_inverse<T: Float>(
 
 /// Replaces a matrix by its lower factor.
 fn factorise<T: Float>(par: &dyn Par, n: usize, a: &mut [T]) -> Result<(), &'static str> {
-    let (mut panel, mut right, mut product) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut panel, mut right, mut product] = [(); 3].map(|()| ScratchList::new(par));
     for start in (0..n).step_by(BLOCK) {
         let end = (start + BLOCK).min(n);
         let mut definite = true;

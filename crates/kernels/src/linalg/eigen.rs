@@ -5,6 +5,7 @@ use super::{each_matrix2, reflect_back, reflection};
 use crate::element::Float;
 use crate::error::{KernelError, check_len};
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut2};
+use crate::scratch::Scratch;
 use crate::vectorize::vectorized;
 
 /// Numbers of a vector that are rotated together.
@@ -50,7 +51,7 @@ fn one<T: Float>(par: &dyn Par, n: usize, a: &[T], vectors: &mut [T], values: &m
     }
     // Sums of products of such numbers neither overflow nor vanish.
     let scale = if largest > 0.0 && !(1e-15..1e15).contains(&largest) { largest } else { 1.0 };
-    let mut work = vec![T::ZERO; n * n];
+    let mut work = Scratch::<T>::new(par, n * n);
     for i in 0..n {
         for j in 0..=i {
             let v = if scale == 1.0 { a[i * n + j] } else { T::from_f64(a[i * n + j].to_f64() / scale) };
@@ -133,9 +134,9 @@ struct Sweep {
 }
 
 /// The vectors, cut into strips of [`WIDTH`] of their elements.
-struct Strips<T> {
+struct Strips<T: Copy> {
     n: usize,
-    strips: Vec<[T; WIDTH]>,
+    strips: Scratch<[T; WIDTH]>,
     pending: Vec<Sweep>,
     count: usize,
 }
@@ -143,7 +144,7 @@ struct Strips<T> {
 impl<T: Float> Strips<T> {
     /// The vectors into which reflections turn the unit vectors.
     fn new(par: &dyn Par, n: usize, reflections: &[T]) -> Self {
-        let mut rows = vec![T::ZERO; n * n];
+        let mut rows = Scratch::filled(par, n * n, T::ZERO);
         let band = chunk_by_work(n * n).clamp(4, 16);
         par_chunks_mut(par, &mut rows, band * n, |chunk, rows| {
             for (i, row) in rows.chunks_exact_mut(n).enumerate() {
@@ -152,7 +153,7 @@ impl<T: Float> Strips<T> {
                 reflect_back(row, reflections, n, 1, 0..at.min(n.saturating_sub(2)));
             }
         });
-        let mut strips = vec![[T::ZERO; WIDTH]; n * n.div_ceil(WIDTH)];
+        let mut strips = Scratch::filled(par, n * n.div_ceil(WIDTH), [T::ZERO; WIDTH]);
         for (i, strip) in strips.iter_mut().enumerate() {
             let (row, column) = (i % n, i / n * WIDTH);
             let part = &rows[row * n..][..n][column..(column + WIDTH).min(n)];

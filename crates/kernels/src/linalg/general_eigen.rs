@@ -4,6 +4,7 @@
 use super::{each_matrix2, identity, reflection};
 use crate::error::{KernelError, check_len};
 use crate::par::Par;
+use crate::scratch::Scratch;
 
 /// QR steps for one eigenvalue, of which two are usual.
 const STEPS: usize = 300;
@@ -30,12 +31,12 @@ pub fn general_eigen(
         return Ok(());
     }
     check_len("the values", values.len(), a.len() / n);
-    each_matrix2(par, (vectors, n * n), (values, n), n, |_, i, vectors, values| {
-        one(n, &a[i * n * n..][..n * n], vectors, values)
+    each_matrix2(par, (vectors, n * n), (values, n), n, |par, i, vectors, values| {
+        one(par, n, &a[i * n * n..][..n * n], vectors, values)
     })
 }
 
-fn one(n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(), &'static str> {
+fn one(par: &dyn Par, n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(), &'static str> {
     let largest = a.iter().map(|v| v.abs()).fold(0.0, f64::max);
     if !largest.is_finite() || a.iter().any(|v| v.is_nan()) {
         vectors.fill(f64::NAN);
@@ -44,7 +45,8 @@ fn one(n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(
     }
     // Products of such numbers neither overflow nor vanish.
     let scale = if largest > 0.0 && !(1e-100..1e100).contains(&largest) { largest } else { 1.0 };
-    let mut form = SchurForm { n, t: a.iter().map(|v| v / scale).collect(), q: vec![0.0; n * n] };
+    let mut form =
+        SchurForm { n, t: Scratch::collect(par, n * n, a.iter().map(|v| v / scale)), q: Scratch::new(par, n * n) };
     identity(n, &mut form.q);
     let balance = form.balance();
     form.reduce(&balance);
@@ -84,8 +86,8 @@ impl Balance {
 /// A matrix `q t q^T` whose factor `t` becomes triangular.
 struct SchurForm {
     n: usize,
-    t: Vec<f64>,
-    q: Vec<f64>,
+    t: Scratch<f64>,
+    q: Scratch<f64>,
 }
 
 impl SchurForm {

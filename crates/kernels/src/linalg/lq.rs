@@ -4,6 +4,7 @@ use super::{each_matrix2, reflect, reflect_back, reflection};
 use crate::element::Float;
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::scratch::Scratch;
 
 /// Factorises `A = L Q`: matrices of `rows` rows of `columns` elements, no more rows than columns.
 /// `Q` has orthonormal rows and the shape of `A`. Signs are those of Householder's reflections, as
@@ -27,7 +28,7 @@ pub fn lq<T: Float>(par: &dyn Par, [rows, columns]: [usize; 2], a: &[T], q: &mut
 }
 
 fn one<T: Float>(par: &dyn Par, [rows, columns]: [usize; 2], a: &[T], q: &mut [T], l: &mut [T]) {
-    let mut work = a.to_vec();
+    let mut work = Scratch::copy_of(par, a);
     l.fill(T::ZERO);
     for i in 0..rows {
         let (done, below) = work.split_at_mut((i + 1) * columns);

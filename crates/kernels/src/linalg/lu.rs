@@ -6,6 +6,7 @@ use crate::element::Float;
 use crate::error::{KernelError, check_len};
 use crate::gemm_plain::{Gemm, gemm};
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::scratch::{Scratch, ScratchList};
 
 /// Rows that are factorised before those below them are updated.
 const BLOCK: usize = 32;
@@ -18,7 +19,7 @@ pub fn determinant<T: Float>(par: &dyn Par, n: usize, a: &[T], sign: &mut [T], l
     check_len("the logarithm", logarithm.len(), sign.len());
     check_len("the matrices", a.len(), sign.len() * n * n);
     let result = each_matrix2(par, (sign, 1), (logarithm, 1), n, |par, i, sign, logarithm| {
-        let mut factors = a[i * n * n..][..n * n].to_vec();
+        let mut factors = Scratch::copy_of(par, &a[i * n * n..][..n * n]);
         let mut swaps = vec![0; n];
         factorise(par, n, &mut factors, &mut swaps);
         let odd = swaps.iter().enumerate().filter(|(i, to)| *i != **to).count() % 2 == 1;
@@ -46,7 +47,7 @@ pub fn determinant<T: Float>(par: &dyn Par, n: usize, a: &[T], sign: &mut [T], l
 pub fn inverse<T: Float>(par: &dyn Par, n: usize, a: &[T], out: &mut [T]) -> Result<(), KernelError> {
     check_len("the output", out.len(), a.len());
     each_matrix(par, out, n * n, n, |par, i, out| {
-        let mut factors = a[i * n * n..][..n * n].to_vec();
+        let mut factors = Scratch::copy_of(par, &a[i * n * n..][..n * n]);
         let mut swaps = vec![0; n];
         factorise(par, n, &mut factors, &mut swaps);
         if (0..n).any(|j| factors[j * n + j] == T::ZERO) {
@@ -67,7 +68,7 @@ pub fn inverse<T: Float>(par: &dyn Par, n: usize, a: &[T], out: &mut [T]) -> Res
 /// was exchanged with, the first one first. Columns are exchanged and not rows, so that all loops
 /// run along rows.
 fn factorise<T: Float>(par: &dyn Par, n: usize, a: &mut [T], swaps: &mut [usize]) {
-    let (mut left, mut right, mut product) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut left, mut right, mut product] = [(); 3].map(|()| ScratchList::new(par));
     for start in (0..n).step_by(BLOCK) {
         let end = (start + BLOCK).min(n);
         let (above, rest) = a.split_at_mut(start * n);

@@ -21,7 +21,8 @@ pub use triangular::{TriangularKind, TriangularProduct};
 
 use crate::element::Float;
 use crate::error::KernelError;
-use crate::par::{Par, ReusedScratch, chunk_by_work, par_chunks_mut, par_chunks_mut2};
+use crate::par::{Par, Within, chunk_by_work, par_chunks_mut, par_chunks_mut2};
+use crate::scratch::ScratchList;
 use crate::vectorize::vectorized;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -69,7 +70,7 @@ fn each_matrix<T: Send>(
     }
     let many = matrices_per_chunk(order);
     par_chunks_mut(par, out, many * size, |chunk, out| {
-        let serial = ReusedScratch::default();
+        let serial = Within::new(par);
         for (i, out) in out.chunks_exact_mut(size).enumerate() {
             errors.note(chunk * many + i, f(&serial, chunk * many + i, out));
         }
@@ -95,7 +96,7 @@ fn each_matrix2<T: Send, U: Send>(
     }
     let many = matrices_per_chunk(order);
     par_chunks_mut2(par, first, many * first_size, second, many * second_size, |chunk, first, second| {
-        let serial = ReusedScratch::default();
+        let serial = Within::new(par);
         let pairs = first.chunks_exact_mut(first_size).zip(second.chunks_exact_mut(second_size));
         for (i, (first, second)) in pairs.enumerate() {
             errors.note(chunk * many + i, f(&serial, chunk * many + i, first, second));
@@ -105,7 +106,7 @@ fn each_matrix2<T: Send, U: Send>(
 }
 
 /// Copies a block of a matrix with rows of `width` elements.
-fn copy_block<T: Copy>(a: &[T], width: usize, rows: Range<usize>, columns: Range<usize>, out: &mut Vec<T>) {
+fn copy_block<T: Copy>(a: &[T], width: usize, rows: Range<usize>, columns: Range<usize>, out: &mut ScratchList<'_, T>) {
     out.clear();
     rows.for_each(|row| out.extend_from_slice(&a[row * width..][columns.clone()]));
 }

@@ -3,7 +3,7 @@
 use super::each_matrix2;
 use crate::error::{KernelError, check_len};
 use crate::par::Par;
-use std::sync::Mutex;
+use crate::scratch::Scratch;
 
 /// Rounds over all pairs of rows, of which about ten are usual.
 const ROUNDS: usize = 80;
@@ -35,12 +35,18 @@ pub fn singular_values(
     let count = a.len() / size;
     check_len("u", u.len(), count * square);
     check_len("the values", values.len(), count * rows);
-    // Each chunk of the values is written by the one call for its matrix.
-    let places: Vec<Mutex<&mut [f64]>> = values.chunks_exact_mut(rows).map(Mutex::new).collect();
-    each_matrix2(par, (v, size), (u, square), columns, |_, i, v, u| {
-        let mut values = places[i].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        one([rows, columns], &a[i * size..][..size], u, &mut values, v)
-    })
+    // Vectors and values of a matrix next to each other, so that one call writes both.
+    let mut both = Scratch::<f64>::new(par, count * (square + rows));
+    each_matrix2(par, (v, size), (&mut both, square + rows), columns, |par, i, v, both| {
+        let (u, values) = both.split_at_mut(square);
+        one(par, [rows, columns], &a[i * size..][..size], u, values, v)
+    })?;
+    let outputs = u.chunks_exact_mut(square).zip(values.chunks_exact_mut(rows));
+    for ((u, values), both) in outputs.zip(both.chunks_exact(square + rows)) {
+        u.copy_from_slice(&both[..square]);
+        values.copy_from_slice(&both[square..]);
+    }
+    Ok(())
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -55,7 +61,14 @@ fn turn(rows: &mut [f64], width: usize, [p, q]: [usize; 2], cosine: f64, sine: f
     }
 }
 
-fn one([m, n]: [usize; 2], a: &[f64], u: &mut [f64], values: &mut [f64], v: &mut [f64]) -> Result<(), &'static str> {
+fn one(
+    par: &dyn Par,
+    [m, n]: [usize; 2],
+    a: &[f64],
+    u: &mut [f64],
+    values: &mut [f64],
+    v: &mut [f64],
+) -> Result<(), &'static str> {
     let largest = a.iter().map(|v| v.abs()).fold(0.0, f64::max);
     if !largest.is_finite() || a.iter().any(|v| v.is_nan()) {
         [u, values, v].into_iter().for_each(|out| out.fill(f64::NAN));
@@ -63,9 +76,9 @@ fn one([m, n]: [usize; 2], a: &[f64], u: &mut [f64], values: &mut [f64], v: &mut
     }
     // Products of such numbers neither overflow nor vanish.
     let scale = if largest > 0.0 { largest } else { 1.0 };
-    let mut work: Vec<f64> = a.iter().map(|v| v / scale).collect();
+    let mut work = Scratch::collect(par, a.len(), a.iter().map(|v| v / scale));
     // The rows of the transposed left factor.
-    let mut left = vec![0.0; m * m];
+    let mut left = Scratch::filled(par, m * m, 0.0);
     (0..m).for_each(|i| left[i * m + i] = 1.0);
     make_orthogonal([m, n], &mut work, &mut left)?;
     let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();

@@ -5,6 +5,7 @@ use crate::element::Float;
 use crate::error::check_len;
 use crate::gemm_plain::{Gemm, gemm};
 use crate::par::Par;
+use crate::scratch::{Scratch, ScratchList};
 use crate::vectorize::vectorized;
 use std::ops::Range;
 
@@ -62,17 +63,15 @@ impl TriangularProduct {
     fn one<T: Float>(&self, par: &dyn Par, a: &[T], b: &[T], out: &mut [T]) {
         // B op(A) is the transpose of op(A)^T B^T.
         let turned = self.transpose != self.rightside;
-        let mut copy = Vec::new();
-        let a = if turned {
-            copy.resize(a.len(), T::ZERO);
+        let copy = turned.then(|| {
+            let mut copy = Scratch::new(par, a.len());
             transpose(a, [self.n, self.n], &mut copy);
-            &copy
-        } else {
-            a
-        };
+            copy
+        });
+        let a = copy.as_deref().unwrap_or(a);
         let lower = self.lower != turned;
         let columns = if self.rightside {
-            let mut columns = vec![T::ZERO; b.len()];
+            let mut columns = Scratch::new(par, b.len());
             transpose(b, [self.other, self.n], &mut columns);
             self.apply(par, lower, a, &mut columns);
             return transpose(&columns, [self.n, self.other], out);
@@ -105,7 +104,7 @@ pub(super) fn solve_left<T: Float>(
     columns: usize,
     b: &mut [T],
 ) {
-    let mut left = Vec::new();
+    let mut left = ScratchList::new(par);
     for rows in blocks(n, lower) {
         add_product(par, n, lower, -1.0, a, columns, &rows, b, &mut left);
         let a = &a[rows.start * n..];
@@ -115,7 +114,7 @@ pub(super) fn solve_left<T: Float>(
 
 /// Replaces `b`, of shape `[n, columns]`, by `A b`.
 fn multiply_left<T: Float>(par: &dyn Par, n: usize, lower: bool, a: &[T], columns: usize, b: &mut [T]) {
-    let mut left = Vec::new();
+    let mut left = ScratchList::new(par);
     // Each block of rows needs the old values of those that a solution would have computed earlier.
     for rows in blocks(n, !lower) {
         let block = &a[rows.start * n..];
@@ -143,7 +142,7 @@ fn add_product<T: Float>(
     columns: usize,
     rows: &Range<usize>,
     b: &mut [T],
-    left: &mut Vec<T>,
+    left: &mut ScratchList<'_, T>,
 ) {
     let beside = if lower { 0..rows.start } else { rows.end..n };
     if beside.is_empty() || columns == 0 {

@@ -3,6 +3,7 @@
 use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, par_chunks_mut};
+use crate::scratch::Scratch;
 use crate::vectorize::vectorized;
 
 /// Elements of a row that are summed together: parts have a fixed length, so that bits do not depend
@@ -11,23 +12,28 @@ const PART: usize = 16 * 1024;
 const LANES: usize = 8;
 
 /// Sums in double precision over rows of `n` elements.
-pub fn row_sums<T: Element>(par: &dyn Par, x: &[T], n: usize) -> Vec<f64> {
+pub fn row_sums<T: Element>(par: &dyn Par, x: &[T], n: usize) -> Scratch<f64> {
     of_rows(par, x, n, |_, values, sum| sum_part(values, sum))
 }
 
 /// Sums in double precision over rows of `n` elements of the squared distances from a centre for
 /// each row.
-pub fn row_square_sums<T: Element>(par: &dyn Par, x: &[T], n: usize, centres: &[f64]) -> Vec<f64> {
+pub fn row_square_sums<T: Element>(par: &dyn Par, x: &[T], n: usize, centres: &[f64]) -> Scratch<f64> {
     check_len("the centres", centres.len(), x.len() / n.max(1));
     of_rows(par, x, n, |row, values, sum| sum_squares(values, centres[row], sum))
 }
 
-fn of_rows<T: Element>(par: &dyn Par, x: &[T], n: usize, part_of: impl Fn(usize, &[T], &mut f64) + Sync) -> Vec<f64> {
+fn of_rows<T: Element>(
+    par: &dyn Par,
+    x: &[T],
+    n: usize,
+    part_of: impl Fn(usize, &[T], &mut f64) + Sync,
+) -> Scratch<f64> {
     if n == 0 {
-        return Vec::new();
+        return Scratch::new(par, 0);
     }
     let parts = n.div_ceil(PART);
-    let mut sums = vec![0.0f64; x.len() / n * parts];
+    let mut sums = Scratch::new(par, x.len() / n * parts);
     // Short rows are summed several at once.
     let grain = PART / n.min(PART);
     par_chunks_mut(par, &mut sums, grain, |chunk, sums| {
@@ -36,7 +42,10 @@ fn of_rows<T: Element>(par: &dyn Par, x: &[T], n: usize, part_of: impl Fn(usize,
             part_of(row, &x[row * n..][part * PART..n.min((part + 1) * PART)], sum);
         }
     });
-    if parts == 1 { sums } else { sums.chunks(parts).map(|parts| parts.iter().sum()).collect() }
+    if parts == 1 {
+        return sums;
+    }
+    Scratch::collect(par, x.len() / n, sums.chunks(parts).map(|parts| parts.iter().sum()))
 }
 
 vectorized! {
@@ -79,7 +88,7 @@ mod tests {
             let square = |v: &f32| (f64::from(*v) - 0.25).powi(2);
             let squares: Vec<f64> = x.chunks(n).map(|row| row.iter().map(square).sum()).collect();
             let all = |width: Width| {
-                width.limit(|| [row_sums(&Serial, &x, n), row_square_sums(&Serial, &x, n, &centres)].concat())
+                width.limit(|| [&row_sums(&Serial, &x, n)[..], &row_square_sums(&Serial, &x, n, &centres)].concat())
             };
             let baseline = all(Width::Baseline);
             for width in Width::all() {

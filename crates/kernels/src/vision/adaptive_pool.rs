@@ -3,6 +3,7 @@
 use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut_scratch};
+use crate::scratch::Scratch;
 use crate::vectorize::vectorized;
 use std::ops::Range;
 
@@ -38,7 +39,11 @@ impl AdaptiveAverage {
         check_len("the output", out.len(), planes * rows * columns);
         check_len("the input", x.len(), planes * height * width);
         assert!(height > 0 && width > 0, "there is no mean of no pixels");
-        let across: Vec<Range<usize>> = (0..columns).map(|i| window(i, width, columns)).collect();
+        let window_of = |i: usize| {
+            let Range { start, end } = window(i, width, columns);
+            [start, end]
+        };
+        let across = Scratch::collect(par, columns, (0..columns).map(window_of));
         let band = chunk_by_work(height.div_ceil(rows) * width + columns);
         let bytes = width * size_of::<T::Acc>();
         par_chunks_mut_scratch(par, out, band * columns, bytes, |chunk, out, scratch| {
@@ -53,8 +58,8 @@ impl AdaptiveAverage {
                 }
                 let lines = T::Acc::from_f64(lines.len() as f64);
                 for (out, window) in out.iter_mut().zip(&across) {
-                    let sum = sum_of(&sums[window.clone()]);
-                    *out = T::from_acc(sum / T::Acc::from_f64(window.len() as f64) / lines);
+                    let sum = sum_of(&sums[window[0]..window[1]]);
+                    *out = T::from_acc(sum / T::Acc::from_f64((window[1] - window[0]) as f64) / lines);
                 }
             }
         });

@@ -5,6 +5,8 @@ use super::boxes::shared_length;
 use crate::element::{Element, Float};
 use crate::error::{KernelError, check_len};
 use crate::par::{Par, par_chunks_mut, par_chunks_mut2};
+use crate::scratch::{Scratch, ScratchList};
+use std::sync::{Mutex, PoisonError};
 
 /// Objects for the anchors of single-shot detectors. Everything is computed in single precision, as
 /// in MXNet.
@@ -92,16 +94,20 @@ impl MultiBoxTarget {
         check_len("the labels", labels.len(), batch * self.labels * self.width);
         check_len("the predictions", predictions.len(), batch * self.classes * n);
         let label = self.labels * self.width;
-        let mut images = vec![(vec![Shown::Ignored; n], Ok(())); batch];
-        par_chunks_mut(par, &mut images, 1, |i, image| {
+        let mut shown = Scratch::filled(par, batch * n, Shown::Ignored);
+        let first_error = Mutex::new((batch, Ok(())));
+        par_chunks_mut(par, &mut shown, n, |i, shown| {
             let predictions = &predictions[i * self.classes * n..][..self.classes * n];
-            for (shown, result) in image {
-                *result = self.assign(anchors, &labels[i * label..][..label], predictions, shown);
+            let result = self.assign(par, anchors, &labels[i * label..][..label], predictions, shown);
+            let mut first = first_error.lock().unwrap_or_else(PoisonError::into_inner);
+            if result.is_err() && i < first.0 {
+                *first = (i, result);
             }
         });
-        images.iter().try_for_each(|(_, result)| result.clone())?;
+        first_error.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
+        let shown_in = |image: usize| &shown[image * n..][..n];
         par_chunks_mut(par, out.classes, n, |i, out| {
-            for (shown, out) in images[i].0.iter().zip(out) {
+            for (shown, out) in shown_in(i).iter().zip(out) {
                 *out = match shown {
                     Shown::Ignored => T::from_f64(f64::from(self.ignore)),
                     Shown::Background => T::ZERO,
@@ -110,7 +116,7 @@ impl MultiBoxTarget {
             }
         });
         par_chunks_mut2(par, out.locations, n * 4, out.mask, n * 4, |i, locations, mask| {
-            self.encode_all(anchors, &labels[i * label..][..label], &images[i].0, locations, mask);
+            self.encode_all(anchors, &labels[i * label..][..label], shown_in(i), locations, mask);
         });
         Ok(())
     }
@@ -139,12 +145,13 @@ impl MultiBoxTarget {
     /// Assigns an object to every anchor of an image.
     fn assign<T: Element>(
         &self,
+        par: &dyn Par,
         anchors: &[T],
         labels: &[T],
         predictions: &[T],
         shown: &mut [Shown],
     ) -> Result<(), KernelError> {
-        let objects = self.objects(labels)?;
+        let objects = self.objects(par, labels)?;
         if objects.is_empty() {
             return Ok(());
         }
@@ -158,9 +165,9 @@ impl MultiBoxTarget {
             }
             best
         };
-        let mut taken = vec![false; objects.len()];
-        let best: Vec<Best> = (0..self.anchors).map(|anchor| best_of(anchor, &taken)).collect();
-        self.match_best(&mut taken, best.clone(), best_of, shown);
+        let mut taken = Scratch::filled(par, objects.len(), false);
+        let best = Scratch::collect(par, self.anchors, (0..self.anchors).map(|anchor| best_of(anchor, &taken)));
+        self.match_best(&mut taken, &mut Scratch::copy_of(par, &best), best_of, shown);
         if self.overlap > 0.0 {
             for (shown, best) in shown.iter_mut().zip(&best) {
                 if let (Shown::Ignored, Some(object), true) = (*shown, best.object, best.overlap > self.overlap) {
@@ -169,16 +176,20 @@ impl MultiBoxTarget {
             }
         }
         if self.negatives > 0.0 {
-            return self.choose_background(&best, predictions, shown);
+            return self.choose_background(par, &best, predictions, shown);
         }
         shown.iter_mut().filter(|shown| **shown == Shown::Ignored).for_each(|shown| *shown = Shown::Background);
         Ok(())
     }
 
     /// The labels before the first of class -1.
-    fn objects<'a, T: Element>(&self, labels: &'a [T]) -> Result<Vec<&'a [T]>, KernelError> {
+    fn objects<'a, T: Element>(
+        &self,
+        par: &'a dyn Par,
+        labels: &'a [T],
+    ) -> Result<ScratchList<'a, &'a [T]>, KernelError> {
         let none = |v: &T| v.to_f64() == -1.0;
-        let mut objects = Vec::new();
+        let mut objects = ScratchList::new(par);
         for label in labels.chunks_exact(self.width) {
             if !none(&label[0]) {
                 objects.push(label);
@@ -196,7 +207,7 @@ impl MultiBoxTarget {
     fn match_best(
         &self,
         taken: &mut [bool],
-        mut best: Vec<Best>,
+        best: &mut [Best],
         best_of: impl Fn(usize, &[bool]) -> Best,
         shown: &mut [Shown],
     ) {
@@ -221,6 +232,7 @@ impl MultiBoxTarget {
     /// Takes the anchors whose background is predicted worst; of equal ones the first.
     fn choose_background<T: Element>(
         &self,
+        par: &dyn Par,
         best: &[Best],
         predictions: &[T],
         shown: &mut [Shown],
@@ -230,14 +242,17 @@ impl MultiBoxTarget {
         if wanted == 0 {
             return Ok(());
         }
-        let mut candidates: Vec<(T::Acc, usize)> = (0..self.anchors)
+        let candidates = (0..self.anchors)
             .filter(|i| shown[*i] == Shown::Ignored && best[*i].overlap < self.negative_overlap)
-            .map(|anchor| (self.background(predictions, anchor), anchor))
-            .collect();
+            .map(|anchor| (self.background(predictions, anchor), anchor));
+        let mut candidates = Scratch::collect(par, self.anchors, candidates);
         if candidates.len() < wanted {
             return Err(KernelError::Values(FEW_BACKGROUNDS));
         }
-        candidates.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
+        let order = |a: &(T::Acc, usize), b: &(T::Acc, usize)| {
+            a.0.partial_cmp(&b.0).unwrap_or_else(|| a.0.nan().cmp(&b.0.nan())).then(a.1.cmp(&b.1))
+        };
+        candidates.sort_unstable_by(order);
         candidates[..wanted].iter().for_each(|(_, anchor)| shown[*anchor] = Shown::Background);
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::element::Element;
 use crate::error::check_len;
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
+use crate::scratch::Scratch;
 use crate::vectorize::vectorized;
 
 /// A bilinear resize of planes of `[height, width]` pixels.
@@ -28,7 +29,7 @@ struct Neighbours {
 
 /// Source pixels of all outputs of an axis; positions in single precision whatever the dtype, as in
 /// MXNet.
-fn neighbours(from: usize, to: usize, align_corners: bool) -> Vec<Neighbours> {
+fn neighbours(par: &dyn Par, from: usize, to: usize, align_corners: bool) -> Scratch<Neighbours> {
     let scale = match to {
         0 | 1 => 0.0,
         _ if align_corners => (from - 1) as f32 / (to - 1) as f32,
@@ -40,13 +41,12 @@ fn neighbours(from: usize, to: usize, align_corners: bool) -> Vec<Neighbours> {
         }
         ((f64::from(scale) * (i as f64 + 0.5) - 0.5) as f32).max(0.0)
     };
-    (0..to)
-        .map(|i| {
-            let at = position(i);
-            let first = (at as usize).min(from - 1);
-            Neighbours { first, second: (first + 1).min(from - 1), weight: at - first as f32 }
-        })
-        .collect()
+    let neighbours = (0..to).map(|i| {
+        let at = position(i);
+        let first = (at as usize).min(from - 1);
+        Neighbours { first, second: (first + 1).min(from - 1), weight: at - first as f32 }
+    });
+    Scratch::collect(par, to, neighbours)
 }
 
 impl BilinearResize {
@@ -68,8 +68,8 @@ impl BilinearResize {
             let chunk = crate::par::chunk_elems::<T>();
             return par_chunks_mut(par, out, chunk, |i, out| out.copy_from_slice(&x[i * chunk..][..out.len()]));
         }
-        let down = neighbours(height, rows, self.align_corners);
-        let across = neighbours(width, columns, self.align_corners);
+        let down = neighbours(par, height, rows, self.align_corners);
+        let across = neighbours(par, width, columns, self.align_corners);
         let band = chunk_by_work(width + 4 * columns);
         let bytes = width * size_of::<T::Acc>();
         par_chunks_mut_scratch(par, out, band * columns, bytes, |chunk, out, scratch| {

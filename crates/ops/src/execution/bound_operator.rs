@@ -1,6 +1,7 @@
 //! Operators bound to types: what imperative calls run.
 
 use super::invoke::{Invocation, context_of};
+use super::par::catch_refusal;
 use super::{
     DeviceKernel, DeviceOperands, DevicePar, EnginePar, Kernel, KernelCall, KernelOptions, Packing, RandomKey,
     Signature, bind_device_kernel, bind_kernel, check_device_kernels, profiled_name,
@@ -298,7 +299,8 @@ impl BoundOperator {
         random: Option<RandomKey>,
     ) -> Result<(), OpError> {
         let workspace = &mut workspace[..self.kernel.workspace()];
-        self.kernel.run(&mut KernelCall { par, inputs, outputs, workspace, packed, shared: None, random })
+        let mut call = KernelCall { par, inputs, outputs, workspace, packed, shared: None, random };
+        catch_refusal(|| self.kernel.run(&mut call))
     }
 }
 

@@ -4,9 +4,8 @@ use super::KernelCall;
 use crate::definition::{type_error, value_error};
 use bytemuck::Pod;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
+use mxrt_kernels::{Element, Elements, Par, Scratch};
 use mxrt_tensor::{DType, Shape, TensorMut, TensorRef};
-use std::borrow::Cow;
 
 /// Runs the expression with `$t` standing for an unsigned type of the same size, for kernels that
 /// only move elements.
@@ -97,17 +96,21 @@ pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], 
 
 /// Reads whole numbers from an array of any numeric dtype; fractions are cut off. Kernels that take
 /// indices are compiled for these alone.
-pub(crate) fn integers<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [i64]>, OpError> {
+pub(crate) fn integers<'a>(par: &dyn Par, array: &TensorRef<'a>) -> Result<Elements<'a, i64>, OpError> {
     if array.dtype == DType::I64 {
-        return elements(array).map(Cow::Borrowed);
+        return elements(array).map(Elements::Borrowed);
     }
-    dispatch!(array.dtype, numeric, T => Ok(Cow::Owned(elements::<T>(array)?.iter().map(|v| v.to_i64()).collect())))
+    dispatch!(array.dtype, numeric, T => {
+        Ok(Elements::Made(Scratch::map(par, elements::<T>(array)?, T::to_i64)))
+    })
 }
 
 /// Reads the elements of an array of any numeric dtype in double precision, for kernels that are
 /// compiled for these alone.
-pub(crate) fn floats(array: &TensorRef<'_>) -> Result<Vec<f64>, OpError> {
-    dispatch!(array.dtype, numeric, T => Ok(elements::<T>(array)?.iter().map(|v| v.to_f64()).collect()))
+pub(crate) fn floats(par: &dyn Par, array: &TensorRef<'_>) -> Result<Scratch<f64>, OpError> {
+    dispatch!(array.dtype, numeric, T => {
+        Ok(Scratch::map(par, elements::<T>(array)?, T::to_f64))
+    })
 }
 
 /// Writes numbers in the dtype of the output.

@@ -6,6 +6,7 @@
 
 use super::invoke::{Invocation, context_of};
 use super::operator_cache::CallAttrs;
+use super::par::catch_refusal;
 use super::{EnginePar, KernelCall, KernelOptions, Signature, bind_kernel};
 use crate::definition::{Attrs, OpDef, check_inputs, infer_with_shapes};
 use mxrt_engine::memory::{Block, MemoryPool};
@@ -36,7 +37,7 @@ pub fn run_late(
         ));
     };
     let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|t| TensorType::new(t.dtype, t.shape.clone())).collect();
-    let shapes = late_shapes(attrs, inputs)?;
+    let shapes = catch_refusal(|| late_shapes(par, attrs, inputs))?;
     let outputs = infer_with_shapes(def, attrs, &types, &shapes)?;
     let kernel = bind_kernel(def, attrs, &Signature { inputs: &types, outputs: &outputs, options })?;
     let alloc = |bytes| memory.alloc(bytes).map_err(OpError::from);
@@ -49,15 +50,9 @@ pub fn run_late(
             .map(|(t, block)| TensorMut::new(t.dtype, &t.shape, &mut block.as_mut_slice()[..t.bytes()]))
             .collect();
         let workspace = &mut workspace.as_mut_slice()[..kernel.workspace()];
-        kernel.run(&mut KernelCall {
-            par,
-            inputs,
-            outputs: &mut views,
-            workspace,
-            packed: None,
-            random: None,
-            shared: None,
-        })?;
+        let outputs = &mut views;
+        let mut call = KernelCall { par, inputs, outputs, workspace, packed: None, random: None, shared: None };
+        catch_refusal(|| kernel.run(&mut call))?;
     }
     Ok(outputs.into_iter().zip(blocks).collect())
 }

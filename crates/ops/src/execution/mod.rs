@@ -46,7 +46,7 @@ pub use kernel::{
 pub use late::{invoke_late, run_late};
 pub use matrix_form::{MatrixForm, Triangle};
 pub use operator_cache::{BoundOperatorCache, CallAttrs};
-pub use par::{DevicePar, EnginePar};
+pub use par::{DevicePar, EnginePar, catch_refusal};
 pub use profiled_name::name_operators_inside;
 pub(crate) use profiled_name::profiled_name;
 pub use random_stream::{RandomKey, RandomState};

@@ -205,10 +205,10 @@ impl Packing for FusedLayer {
         self.packed_len
     }
 
-    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let out = out.get_mut(..self.packed_len).ok_or_else(wrong_arity)?;
         match self.weights {
-            Weights::Floats(source) => pack(&self.layer, source, inputs, out),
+            Weights::Floats(source) => pack(par, &self.layer, source, inputs, out),
             Weights::Integers { .. } => pack_integers(&self.layer, inputs.first().ok_or_else(wrong_arity)?, out),
         }
     }

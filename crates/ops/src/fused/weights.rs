@@ -64,6 +64,7 @@ impl PackedWeights<'_> {
 
 /// Folds, quantizes and packs float32 weights; `inputs` are the weight and what follows it.
 pub(super) fn pack(
+    par: &dyn Par,
     layer: &Int8Layer,
     source: WeightSource,
     inputs: &[TensorRef<'_>],
@@ -72,7 +73,7 @@ pub(super) fn pack(
     let filters = layer.filters();
     let mut rest = inputs.iter();
     let mut next = || elements::<f32>(rest.next().ok_or_else(wrong_arity)?);
-    let mut weights = next()?.to_vec();
+    let mut weights = Scratch::copy_of(par, next()?);
     let mut bias = if source.bias { next()?.to_vec() } else { vec![0.0; filters] };
     let row = weights.len() / filters.max(1);
     if let Some(norm) = source.norm {
@@ -98,7 +99,8 @@ pub(super) fn pack(
     let rows = weights.chunks_exact(row.max(1));
     let mut scales: Vec<f32> = rows.map(|row| scale(if source.by_filter { of(row) } else { all })).collect();
     scales.resize(filters, i32::MAX as f32);
-    let integers: Vec<i8> = weights.iter().enumerate().map(|(i, w)| i8::round_to(w * scales[i / row.max(1)])).collect();
+    let integers = weights.iter().enumerate().map(|(i, w)| i8::round_to(w * scales[i / row.max(1)]));
+    let integers = Scratch::collect(par, weights.len(), integers);
     write(layer, &integers, &scales, &bias, all, out)
 }
 

@@ -80,7 +80,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             let data = elements(call.inputs.get(array).ok_or_else(wrong_arity)?)?;
             Ok::<_, OpError>(Matrices { data, at })
         };
-        let lengths = lengths.map(|array| integers(&call.inputs[array])).transpose()?;
+        let lengths = lengths.map(|array| integers(call.par, &call.inputs[array])).transpose()?;
         let operands = AttentionOperands {
             queries: array(q)?,
             keys: array(k)?,

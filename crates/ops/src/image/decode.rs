@@ -95,7 +95,7 @@ fn content<'a>(attrs: &Attrs, inputs: &[TensorRef<'a>]) -> Result<Cow<'a, [u8]>,
     }
 }
 
-fn late_shapes(attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
+fn late_shapes(_: &dyn Par, attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
     let [height, width] = files()?.size(&content(attrs, inputs)?)?;
     let channels = if channels(attrs)? == ImageChannels::Grey { 1 } else { 3 };
     Ok(vec![Shape::new(&[height, width, channels])])

@@ -45,7 +45,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let split = split_around(axis, shape);
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (x, indices) = (elements::<T>(a)?, integers(indices)?);
+        let (x, indices) = (elements::<T>(a)?, integers(call.par, indices)?);
         pick(call.par, x, split, &indices, OutOfRange::Clip, axis, elements_mut(out)?).map_err(kernel_error)
     })))
 }

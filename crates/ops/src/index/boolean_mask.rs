@@ -36,11 +36,11 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([None].into_iter().chain(row.iter().copied())))
 }
 
-fn late_shapes(_: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
+fn late_shapes(par: &dyn Par, _: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
     let [data, index] = inputs else { return Err(wrong_arity()) };
     let mut shape = data.shape.to_vec();
     if let Some(rows) = shape.first_mut() {
-        *rows = truths(index)?.iter().filter(|t| **t != 0).count();
+        *rows = truths(par, index)?.iter().filter(|t| **t != 0).count();
     }
     Ok(vec![Shape::from(shape)])
 }
@@ -51,7 +51,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let row = out.shape.iter().skip(1).product::<usize>() * out.dtype.size();
     Ok(kernel_fn(signature, move |call| {
         let ([data, index], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let mask = truths(index)?;
+        let mask = truths(call.par, index)?;
         if out.shape.first().copied() != Some(mask.iter().filter(|t| **t != 0).count()) {
             return Err(value_error("the mask has another number of elements that are not 0 than rows come out"));
         }

@@ -67,7 +67,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let GatherRows { sizes, inner, count } = rows(signature)?;
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (x, indices) = (elements::<T>(data)?, integers(indices)?);
+        let (x, indices) = (elements::<T>(data)?, integers(call.par, indices)?);
         gather_nd(call.par, x, &sizes, inner, &indices, count, elements_mut(out)?).map_err(kernel_error)
     })))
 }

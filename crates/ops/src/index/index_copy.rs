@@ -58,7 +58,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
         let ([_, index, new], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (index, new) = (integers(index)?, elements::<T>(new)?);
+        let (index, new) = (integers(call.par, index)?, elements::<T>(new)?);
         scatter_set_nd(new, &index, count, elements_mut(out)?, &[rows], inner).map_err(kernel_error)
     })))
 }

@@ -49,7 +49,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     dispatch!(signature.outputs[0].dtype, numeric, T => {
         let (on, off) = (T::from_f64(on), T::from_f64(off));
         Ok(kernel_fn(signature, move |call| {
-            let indices = integers(&call.inputs[0])?;
+            let indices = integers(call.par, &call.inputs[0])?;
             one_hot(call.par, &indices, depth, on, off, elements_mut(&mut call.outputs[0])?);
             Ok(())
         }))

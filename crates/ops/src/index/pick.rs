@@ -68,7 +68,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let ((axis, split), mode) = (place(attrs, signature)?, mode(attrs));
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, index], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (x, index) = (elements::<T>(data)?, integers(index)?);
+        let (x, index) = (elements::<T>(data)?, integers(call.par, index)?);
         pick(call.par, x, split, &index, mode, axis, elements_mut(out)?).map_err(kernel_error)
     })))
 }

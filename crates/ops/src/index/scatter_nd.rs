@@ -88,7 +88,7 @@ fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let SlicePositions { sizes, inner, count } = &places;
-        let (values, indices, out) = (elements::<T>(values)?, integers(indices)?, elements_mut::<T>(out)?);
+        let (values, indices, out) = (elements::<T>(values)?, integers(call.par, indices)?, elements_mut::<T>(out)?);
         out.fill(0);
         scatter_set_nd(values, &indices, *count, out, sizes, *inner).map_err(kernel_error)
     })))
@@ -102,7 +102,7 @@ fn bind_set(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         copy_first(call)?;
         let ([_, values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let SlicePositions { sizes, inner, count } = &places;
-        let (values, indices) = (elements::<T>(values)?, integers(indices)?);
+        let (values, indices) = (elements::<T>(values)?, integers(call.par, indices)?);
         scatter_set_nd(values, &indices, *count, elements_mut(out)?, sizes, *inner).map_err(kernel_error)
     })))
 }

@@ -113,7 +113,7 @@ pub(crate) fn bind_positions(split: [usize; 3], order: Order, signature: &Signat
             Ok(())
         })),
         _ => Ok(kernel_fn(signature, move |call| {
-            let mut positions = vec![0i64; call.outputs[0].len()];
+            let mut positions = Scratch::<i64>::new(call.par, call.outputs[0].len());
             argsort::<T, i64>(call.par, elements(&call.inputs[0])?, split, order, &mut positions);
             store_integers(&positions, &mut call.outputs[0])
         })),

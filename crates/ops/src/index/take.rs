@@ -71,7 +71,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let ((axis, split), mode) = (place(attrs, signature)?, mode(attrs));
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (a, indices) = (elements::<T>(a)?, integers(indices)?);
+        let (a, indices) = (elements::<T>(a)?, integers(call.par, indices)?);
         take(call.par, a, split, &indices, mode, axis, elements_mut(out)?).map_err(kernel_error)
     })))
 }

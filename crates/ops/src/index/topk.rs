@@ -121,7 +121,7 @@ fn bind_mask(split: [usize; 3], order: Order, signature: &Signature<'_>) -> Boun
 fn bind_both(split: [usize; 3], order: Order, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let ([x], [values, positions]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let mut found = vec![0i64; positions.len()];
+        let mut found = Scratch::<i64>::new(call.par, positions.len());
         top_k::<T, i64>(call.par, elements(x)?, split, order, elements_mut(values)?, &mut found);
         store_integers(&found, positions)
     })))

@@ -5,7 +5,6 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::index::{select, select_rows};
 use mxrt_tensor::{DType, PartialShape, TensorRef};
-use std::borrow::Cow;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -58,7 +57,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let row = row(signature)?;
     dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([condition, x, y], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let condition = truths(condition)?;
+        let condition = truths(call.par, condition)?;
         let (x, y, out) = (elements::<T>(x)?, elements::<T>(y)?, elements_mut::<T>(out)?);
         match row {
             None => select(call.par, &condition, x, y, out),
@@ -77,12 +76,12 @@ pub(crate) fn check_truths(dtype: DType) -> Result<(), OpError> {
 }
 
 /// The elements that are not 0, as bytes: the kernel is compiled for these alone.
-pub(crate) fn truths<'a>(array: &TensorRef<'a>) -> Result<Cow<'a, [u8]>, OpError> {
+pub(crate) fn truths<'a>(par: &dyn Par, array: &TensorRef<'a>) -> Result<Elements<'a, u8>, OpError> {
     if matches!(array.dtype, DType::U8 | DType::Bool) {
-        return Ok(Cow::Borrowed(array.bytes()));
+        return Ok(Elements::Borrowed(array.bytes()));
     }
     dispatch!(array.dtype, all, C => {
-        Ok(Cow::Owned(elements::<C>(array)?.iter().map(|c| u8::from(*c != C::ZERO)).collect()))
+        Ok(Elements::Made(Scratch::map(par, elements::<C>(array)?, |c| u8::from(c != C::ZERO))))
     })
 }
 

@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[
         bind: |_, signature| {
             dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost(signature), move |call| {
                 let out = elements_mut::<T>(&mut call.outputs[0])?;
-                let mut logarithm = vec![0.0; out.len()];
+                let mut logarithm = Scratch::<T>::new(call.par, out.len());
                 determinant(call.par, &call.inputs[0], out, &mut logarithm)?;
                 out.iter_mut().zip(&logarithm).for_each(|(v, log)| *v *= T::exp(*log));
                 Ok(())

@@ -159,7 +159,7 @@ enum Move {
 }
 
 /// The elements of an array of this shape (outward: that it will have), the axis of rows moved.
-fn move_rows<T: Float>(par: &dyn Par, x: &[T], shape: &[usize], axis: usize, to: Move) -> Result<Vec<T>, OpError> {
+fn move_rows<T: Float>(par: &dyn Par, x: &[T], shape: &[usize], axis: usize, to: Move) -> Result<Scratch<T>, OpError> {
     let mut extents = rows_inward(shape, axis);
     let mut strides = vec![1isize; shape.len()];
     let from: &[usize] = if to == Move::Inward { shape } else { &extents };
@@ -174,7 +174,7 @@ fn move_rows<T: Float>(par: &dyn Par, x: &[T], shape: &[usize], axis: usize, to:
             extents = SmallVec::from_slice(shape);
         }
     }
-    let mut out = vec![T::ZERO; x.len()];
+    let mut out = Scratch::new(par, x.len());
     copy_strided(par, x, 0, &strides, &extents, &mut out).map_err(kernel_error)?;
     Ok(out)
 }

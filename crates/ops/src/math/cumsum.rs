@@ -63,7 +63,7 @@ fn bind_sums(split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
     if to == DType::F16 {
         // Sums of half precision are made in single precision, and each is rounded once.
         return Ok(kernel_fn(signature, move |call| {
-            let mut sums = vec![0f32; call.outputs[0].len()];
+            let mut sums = Scratch::<f32>::new(call.par, call.outputs[0].len());
             cumsum::<f32, f32>(call.par, &converted(call, DType::F32)?, split, &mut sums);
             let sums = TensorRef::new(DType::F32, call.inputs[0].shape, bytemuck::cast_slice(&sums));
             convert(call.par, &sums, &mut call.outputs[0])
@@ -76,9 +76,9 @@ fn bind_sums(split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
 }
 
 /// The elements of the input as those of another dtype.
-pub(crate) fn converted<T: Element>(call: &KernelCall<'_, '_>, dtype: DType) -> Result<Vec<T>, OpError> {
+pub(crate) fn converted<T: Element>(call: &KernelCall<'_, '_>, dtype: DType) -> Result<Scratch<T>, OpError> {
     let x = &call.inputs[0];
-    let mut made = vec![T::ZERO; x.len()];
+    let mut made = Scratch::<T>::new(call.par, x.len());
     convert(call.par, x, &mut TensorMut::new(dtype, x.shape, bytemuck::cast_slice_mut(&mut made)))?;
     Ok(made)
 }

@@ -3,7 +3,6 @@
 use super::reduce::{Reduced, left_shape};
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Binary, Unary, binary_broadcast, unary_inplace};
 use mxrt_kernels::reduce::{Reduction, reduce};
 
@@ -53,7 +52,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let ([data], [mean, variance]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (x, mean) = (elements::<T>(data)?, elements_mut::<T>(mean)?);
         reduce(call.par, Reduction::Mean, x, &shape, &reduced, mean);
-        let mut distances = vec![T::ZERO; x.len()];
+        let mut distances = Scratch::<T>::new(call.par, x.len());
         binary_broadcast(call.par, Binary::Sub, x, &shape, mean, &kept, &mut distances, &shape);
         unary_inplace(call.par, Unary::Square, &mut distances);
         reduce(call.par, Reduction::Mean, &distances, &shape, &reduced, elements_mut(variance)?);

@@ -65,8 +65,8 @@ fn bind_wide(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) 
     check_numeric(from)?;
     check_numeric(to)?;
     Ok(kernel_fn(signature, move |call| {
-        let mut sums = vec![0.0f64; call.outputs[0].len()];
-        reduce(call.par, reduction, &floats(&call.inputs[0])?, call.inputs[0].shape, &reduced, &mut sums);
+        let mut sums = Scratch::<f64>::new(call.par, call.outputs[0].len());
+        reduce(call.par, reduction, &floats(call.par, &call.inputs[0])?, call.inputs[0].shape, &reduced, &mut sums);
         store_floats(&sums, &mut call.outputs[0])
     }))
 }

@@ -81,7 +81,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 
 /// MXNet's compensated nansum loses an infinite sum to NaN as soon as anything is added after the
 /// infinity.
-fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
+fn poison_infinite_sums<T: Element>(par: &dyn Par, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
     let infinite = |v: T| v.to_f64().is_infinite();
     if !out.iter().any(|v| infinite(*v)) {
         return;
@@ -89,7 +89,7 @@ fn poison_infinite_sums<T: Element>(x: &[T], shape: &[usize], reduced: &[bool], 
     let kept: Vec<usize> = shape.iter().zip(reduced).map(|(n, r)| if *r { 1 } else { *n }).collect();
     let strides = broadcast(&kept, shape);
     let steps = contiguous(shape);
-    let mut seen = vec![false; out.len()];
+    let mut seen = Scratch::filled(par, out.len(), false);
     for (i, v) in x.iter().enumerate() {
         let place = |axis: usize| i / steps[axis] as usize % shape[axis] * strides[axis] as usize;
         let to: usize = (0..shape.len()).map(place).sum();
@@ -129,7 +129,7 @@ pub(crate) fn bind_reduction(
         let (values, shape) = (elements::<T>(x)?, x.shape);
         reduce(call.par, reduction, values, shape, &reduced, out);
         if reduction == Reduction::NanSum && T::FLOAT {
-            poison_infinite_sums(values, shape, &reduced, out);
+            poison_infinite_sums(call.par, values, shape, &reduced, out);
         }
         Ok(())
     })))

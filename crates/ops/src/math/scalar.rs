@@ -142,7 +142,8 @@ fn converted<D: Element>(
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
     dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
-        let x: Vec<D> = elements::<S>(&call.inputs[0])?.iter().map(|v| D::from_i64(v.to_i64())).collect();
+        let x = elements::<S>(&call.inputs[0])?;
+        let x = Scratch::map(call.par, x, |v| D::from_i64(v.to_i64()));
         let out = elements_mut(&mut call.outputs[0])?;
         match side {
             ScalarSide::Left => elementwise::scalar_binary(call.par, function, number, &x, out),

@@ -86,7 +86,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     check_integers("data", signature.inputs[0].dtype)?;
     dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, weight], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let (indices, table) = (integers(data)?, elements::<T>(weight)?);
+        let (indices, table) = (integers(call.par, data)?, elements::<T>(weight)?);
         take(call.par, table, [1, rows, width], &indices, OutOfRange::Clip, 0, elements_mut(out)?)
             .map_err(kernel_error)
     })))

@@ -143,7 +143,7 @@ pub(crate) fn bind_softmax(
     }
     dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
-        let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
+        let lengths = if has_length { Some(integers(call.par, &call.inputs[1])?) } else { None };
         softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
         Ok(())
     }))))
@@ -159,9 +159,9 @@ fn bind_half(
 ) -> Result<Box<dyn Kernel>, OpError> {
     dispatch!(signature.outputs[0].dtype, float, O => Ok(kernel_fn(signature, move |call| {
         let x = elements::<f16>(&call.inputs[0])?;
-        let lengths = if has_length { Some(integers(&call.inputs[1])?) } else { None };
+        let lengths = if has_length { Some(integers(call.par, &call.inputs[1])?) } else { None };
         let out = elements_mut::<O>(&mut call.outputs[0])?;
-        let mut column = vec![f16::ZERO; n];
+        let mut column = Scratch::filled(call.par, n, f16::ZERO);
         for at in 0..outer * inner {
             let place = |k: usize| (at / inner * n + k) * inner + at % inner;
             let length = lengths.as_deref().map_or(n, |l| usize::try_from(l[at]).unwrap_or(0).min(n));

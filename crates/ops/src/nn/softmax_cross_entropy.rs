@@ -29,10 +29,10 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let params = SoftmaxParams { log: true, ..Default::default() };
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([data, label], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let mut logs = vec![T::ZERO; batch * classes];
+        let mut logs = Scratch::<T>::new(call.par, batch * classes);
         softmax::<T, T>(call.par, params, elements(data)?, [batch, classes, 1], None, &mut logs);
         let mut loss = 0.0;
-        for (row, label) in logs.chunks(classes.max(1)).zip(integers(label)?.iter()) {
+        for (row, label) in logs.chunks(classes.max(1)).zip(integers(call.par, label)?.iter()) {
             let class = usize::try_from(*label).ok().filter(|c| *c < classes);
             let class = class.ok_or_else(|| value_error(format!("label {label} is not one of {classes} classes")))?;
             loss -= row[class].to_f64();

@@ -4,7 +4,7 @@ use super::random::CTX;
 use crate::prelude::*;
 use crate::random::key;
 use mxrt_engine::{FailureKind, OpError};
-use mxrt_kernels::random::Stream;
+use mxrt_kernels::random::{Stream, distinct_places};
 use mxrt_tensor::{DType, Shape};
 
 /// Rows of the table.
@@ -41,7 +41,7 @@ const CHOICE: OpDef = OpDef {
             Some(a) => usize::try_from(a).ok(),
             None => signature.inputs.first().map(|t| t.shape.size()),
         };
-        let n = n.filter(|n| *n < 1 << 40).ok_or_else(|| value_error("a must not be negative"))?;
+        let n = n.ok_or_else(|| value_error(format!("a={} must not be negative", attrs.int("a"))))?;
         let count = signature.outputs[0].shape.size();
         let weights = if weighted { Some(signature.inputs.len() - 1) } else { None };
         if let Some(weights) = weights {
@@ -60,60 +60,84 @@ const CHOICE: OpDef = OpDef {
             )));
         }
         Ok(kernel_fn(signature, move |call| {
-            let weights = weights.map(|i| floats(&call.inputs[i])).transpose()?;
+            let weights = weights.map(|i| floats(call.par, &call.inputs[i])).transpose()?;
             let RandomKey { seed, position: at } = key(call)?;
             let out = elements_mut::<i64>(&mut call.outputs[0])?;
-            draw_places(n, weights.as_deref(), replace, out, |i| Stream::new(seed, at, i as u64))
+            let stream = |i: usize| Stream::new(seed, at, i as u64);
+            match (&weights, replace) {
+                (None, true) => out.iter_mut().enumerate().for_each(|(i, out)| *out = any_place(n, stream(i)) as i64),
+                (None, false) => distinct_places(call.par, seed, at, n, out),
+                (Some(weights), _) => draw_weighted(call.par, weights, replace, out, stream)?,
+            }
+            Ok(())
         }))
     },
     random: true,
     ..OpDef::BASE
 };
 
-fn draw_places(
-    n: usize,
-    weights: Option<&[f64]>,
+/// Places up to which one is made of 53 bits; any number of them for more.
+const MOST_IN_DOUBLE: usize = 1 << 40;
+
+fn any_place(n: usize, mut stream: Stream) -> usize {
+    match n {
+        0..=MOST_IN_DOUBLE => ((stream.uniform() * n as f64) as usize).min(n - 1),
+        _ => stream.below(n as u64) as usize,
+    }
+}
+
+fn draw_weighted(
+    par: &dyn Par,
+    weights: &[f64],
     replace: bool,
     out: &mut [i64],
     stream: impl Fn(usize) -> Stream,
 ) -> Result<(), OpError> {
-    if let Some(wrong) = weights.and_then(|w| w.iter().find(|w| !(**w >= 0.0 && w.is_finite()))) {
+    if let Some(wrong) = weights.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
         return Err(OpError::new(FailureKind::Value, format!("{wrong} is not a probability")));
     }
-    match (weights, replace) {
-        (None, true) => {
-            for (i, out) in out.iter_mut().enumerate() {
-                *out = ((stream(i).uniform() * n as f64) as usize).min(n - 1) as i64;
-            }
-        }
-        (Some(weights), true) => {
-            let sums = running_sums(weights);
-            let total = sums.last().copied().unwrap_or(0.0);
-            for (i, out) in out.iter_mut().enumerate() {
-                let u = stream(i).uniform() * total;
-                *out = sums.partition_point(|sum| *sum <= u).min(n - 1) as i64;
-            }
-        }
-        (weights, false) => {
-            // The largest of keys that are exponential with the weight as their rate are such a draw.
-            let mut keys: Vec<(f64, usize)> =
-                (0..n).map(|i| (stream(i).exponential() / weights.map_or(1.0, |w| w[i]), i)).collect();
-            keys.sort_by(|a, b| a.0.total_cmp(&b.0));
-            out.iter_mut().zip(keys).for_each(|(out, (_, place))| *out = place as i64);
-        }
+    if !out.is_empty() && weights.iter().all(|w| *w == 0.0) {
+        return Err(value_error(format!("all {} probabilities are 0: at least one must be positive", weights.len())));
     }
+    if replace {
+        let sums = running_sums(par, weights);
+        let total = sums.last().copied().unwrap_or(0.0);
+        for (i, out) in out.iter_mut().enumerate() {
+            let u = stream(i).uniform() * total;
+            *out = sums.partition_point(|sum| *sum <= u).min(weights.len() - 1) as i64;
+        }
+        return Ok(());
+    }
+    // The smallest of keys that are exponential with the weight as their rate are such a draw. As
+    // many are kept as are wanted, and twice that while they are collected.
+    let wanted = out.len();
+    let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    let mut kept = Scratch::filled(par, weights.len().min(2 * wanted), (0.0, 0));
+    let mut count = 0;
+    for (i, weight) in weights.iter().enumerate() {
+        if count == kept.len() {
+            if wanted == 0 {
+                break;
+            }
+            kept.select_nth_unstable_by(wanted - 1, order);
+            count = wanted;
+        }
+        kept[count] = (stream(i).exponential() / weight, i);
+        count += 1;
+    }
+    let kept = &mut kept[..count];
+    kept.sort_unstable_by(order);
+    out.iter_mut().zip(&*kept).for_each(|(out, (_, place))| *out = *place as i64);
     Ok(())
 }
 
-fn running_sums(weights: &[f64]) -> Vec<f64> {
+fn running_sums(par: &dyn Par, weights: &[f64]) -> Scratch<f64> {
     let mut sum = 0.0;
-    weights
-        .iter()
-        .map(|w| {
-            sum += w;
-            sum
-        })
-        .collect()
+    let sums = weights.iter().map(|w| {
+        sum += w;
+        sum
+    });
+    Scratch::collect(par, weights.len(), sums)
 }
 
 const MULTINOMIAL: OpDef = OpDef {
@@ -152,15 +176,15 @@ const MULTINOMIAL: OpDef = OpDef {
         }
         Ok(kernel_fn(signature, move |call| {
             let weights = match &given {
-                Some(pvals) => pvals.clone(),
-                None => floats(&call.inputs[0])?,
+                Some(pvals) => Elements::Borrowed(&pvals[..]),
+                None => Elements::Made(floats(call.par, &call.inputs[0])?),
             };
             let sum: f64 = weights.iter().sum();
             if weights.iter().any(|w| !(0.0..=1.0).contains(w)) || sum > 1.0 + 1e-5 {
                 return Err(OpError::new(FailureKind::Value, "pvals must be probabilities with a sum of at most 1"));
             }
             let RandomKey { seed, position: at } = key(call)?;
-            let sums = running_sums(&weights);
+            let sums = running_sums(call.par, &weights);
             let out = elements_mut::<i64>(&mut call.outputs[0])?;
             out.fill(0);
             for (i, counts) in out.chunks_mut(weights.len().max(1)).enumerate() {
@@ -194,6 +218,21 @@ mod tests {
         assert_eq!(all, [0, 1, 2, 3, 4]);
         let test = of("_npi_choice", &[("a", "3"), ("size", "(50,)"), ("weighted", "True")]);
         assert_eq!(test.f32([3], &[0.0, 1.0, 0.0]).run().values::<i64>(), [1; 50]);
+        for n in ["1000000000000", "9223372036854775807"] {
+            for replace in ["True", "False"] {
+                let few = of("_npi_choice", &[("a", n), ("size", "(5,)"), ("replace", replace)]).run().values::<i64>();
+                let end = n.parse::<i64>().unwrap();
+                assert!(few.iter().all(|place| (0..end).contains(place)) && few[0] != few[1], "{few:?}");
+                assert!(few.iter().any(|place| *place > end / 100), "{few:?}");
+            }
+        }
+        let error = of("_npi_choice", &[("a", "-1"), ("size", "(3,)")]).error();
+        assert!(error.message.contains("a=-1"), "{}", error.message);
+        for replace in ["True", "False"] {
+            let none = of("_npi_choice", &[("a", "3"), ("size", "(2,)"), ("replace", replace), ("weighted", "True")]);
+            let error = none.f32([3], &[0.0; 3]).error();
+            assert!(error.message.contains("all 3 probabilities are 0"), "{}", error.message);
+        }
         let error = of("_npi_choice", &[("a", "2"), ("size", "(3,)"), ("replace", "False")]).error();
         assert!(error.message.contains("3 places out of 2"), "{}", error.message);
         let counts = of("_npi_multinomial", &[("n", "100"), ("pvals", "(0.5, 0.5)"), ("size", "(2,)")]).run();
@@ -202,6 +241,29 @@ mod tests {
         let counts = of("_npi_multinomial", &[("n", "10000"), ("pvals", "(0, 0.1, 0.2, 0.3, 0.4)")]).run();
         for (count, want) in counts.values::<i64>().into_iter().zip([0, 1000, 2000, 3000, 4000]) {
             assert!((count - want).abs() <= want / 5, "{count} of {want}");
+        }
+    }
+
+    /// Of weights 1, 2 and 3, pairs come in proportion to the weight of the first and that of the
+    /// second among the rest.
+    #[test]
+    fn ordered_pairs_are_as_frequent_as_their_weights_say() {
+        let mut counts = [[0; 3]; 3];
+        let draws = 6000;
+        for seed in 0..draws {
+            let test = of("_npi_choice", &[("a", "3"), ("size", "(2,)"), ("replace", "False"), ("weighted", "True")]);
+            let pair = test.seed(seed).f32([3], &[1.0, 2.0, 3.0]).run().values::<i64>();
+            counts[pair[0] as usize][pair[1] as usize] += 1;
+        }
+        for (first, row) in counts.iter().enumerate() {
+            for (second, count) in row.iter().enumerate() {
+                let [a, b] = [first, second].map(|place| (place + 1) as f64);
+                let want = if first == second { 0.0 } else { a / 6.0 * b / (6.0 - a) * draws as f64 };
+                assert!(
+                    (f64::from(*count) - want).abs() <= 5.0 * want.sqrt(),
+                    "{counts:?}, {want} of {first} {second}"
+                );
+            }
         }
     }
 

@@ -9,7 +9,6 @@ use mxrt_kernels::reduce::{Reduction, reduce};
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
 use mxrt_kernels::{Element, Float, Par};
-use std::borrow::Cow;
 
 /// The name of an axis.
 pub(super) type Label = u32;
@@ -45,16 +44,16 @@ impl Operand {
         x: &'a [T],
         order: &[Label],
         extents: &[usize],
-    ) -> Result<Cow<'a, [T]>, OpError> {
+    ) -> Result<Elements<'a, T>, OpError> {
         let own = contiguous(&self.shape);
         let steps: Vec<isize> = order.iter().map(|label| self.step(*label, &own)).collect();
         let same = order == self.labels && extents == self.shape;
         if same {
-            return Ok(Cow::Borrowed(x));
+            return Ok(Elements::Borrowed(x));
         }
-        let mut made = vec![T::ZERO; extents.iter().product()];
+        let mut made = Scratch::new(par, extents.iter().product());
         copy_strided(par, x, 0, &steps, extents, &mut made).map_err(kernel_error)?;
-        Ok(Cow::Owned(made))
+        Ok(Elements::Made(made))
     }
 
     /// Copies the elements with the axes in this order.
@@ -103,7 +102,7 @@ pub(super) fn contract<T: Float>(
     result: &mut [T],
 ) -> Result<(), OpError> {
     let (Some(first), Some(x)) = (operands.first(), values.first()) else { return Err(wrong_arity()) };
-    let mut left = (first.clone(), Cow::Borrowed(*x));
+    let mut left = (first.clone(), Elements::Borrowed(*x));
     for i in 1..operands.len() {
         // What no later operand and no result needs is summed now.
         let later = |label: &Label| out.contains(label) || operands[i + 1..].iter().any(|o| o.labels.contains(label));
@@ -113,9 +112,11 @@ pub(super) fn contract<T: Float>(
             product.run(par, isa, result);
             return Ok(());
         }
-        let mut made = vec![T::ZERO; product.size];
+        let mut made = Scratch::new(par, product.size);
         product.run(par, isa, &mut made);
-        left = (product.made, Cow::Owned(made));
+        let axes = product.made.clone();
+        drop(product);
+        left = (axes, Elements::Made(made));
     }
     let (operand, x) = left;
     let extent = |label: &Label| operand.extent(*label).unwrap_or(1);
@@ -204,9 +205,9 @@ fn distinct(labels: impl Iterator<Item = Label>) -> Vec<Label> {
 }
 
 /// The product of two operands, as a batch of products of matrices.
-struct Product<'a, T: Clone> {
-    left: Cow<'a, [T]>,
-    right: Cow<'a, [T]>,
+struct Product<'a, T: Copy> {
+    left: Elements<'a, T>,
+    right: Elements<'a, T>,
     shape: Gemm,
     /// the axes of the result
     made: Operand,

@@ -177,7 +177,7 @@ fn bind_trace(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let signature = &Signature { inputs: signature.inputs, outputs: signature.outputs, options: signature.options };
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
-        let mut picked = vec![T::ZERO; view.shape.iter().product()];
+        let mut picked = Scratch::<T>::new(call.par, view.shape.iter().product());
         mxrt_kernels::shape::copy_strided(call.par, x, view.offset, &view.strides, &view.shape, &mut picked)
             .map_err(kernel_error)?;
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {

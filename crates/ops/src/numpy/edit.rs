@@ -3,9 +3,9 @@
 use crate::execution::in_dtypes;
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
+use mxrt_kernels::{Element, Par};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 const START: AttrDef = AttrDef::new("start", AttrKind::OptInt, "None", "Start of a slice of indices.");
@@ -48,7 +48,7 @@ pub static OPS: &[OpDef] = &[
         bind: |attrs, signature| {
             let attrs = attrs.clone();
             dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
-                let ([outer, n, inner], kept) = kept_places(&attrs, call.inputs)?;
+                let ([outer, n, inner], kept) = kept_places(call.par, &attrs, call.inputs)?;
                 let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
                 if out.len() != outer * kept.len() * inner {
                     return Err(value_error("the indices remove another number of parts than are left out"));
@@ -61,9 +61,9 @@ pub static OPS: &[OpDef] = &[
             })))
         },
         rewrites: &Rewrites {
-            late_shapes: Some(|attrs, inputs| {
+            late_shapes: Some(|par, attrs, inputs| {
                 let Some(array) = inputs.first() else { return Err(wrong_arity()) };
-                let (_, kept) = kept_places(attrs, inputs)?;
+                let (_, kept) = kept_places(par, attrs, inputs)?;
                 let Some(axis) = attrs.opt_int("axis") else { return Ok(vec![Shape::new(&[kept.len()])]) };
                 let mut shape = array.shape.clone();
                 if !shape.is_empty() {
@@ -139,10 +139,17 @@ fn out_of_bounds(index: i64, n: usize) -> OpError {
     OpError::new(mxrt_engine::FailureKind::Index, message)
 }
 
-/// The indices that the slice or the one index among the attributes names, as Python counts.
-fn attribute_places(attrs: &Attrs, n: usize, limit: usize) -> Result<Vec<usize>, OpError> {
+/// The indices that the slice or the one index among the attributes names, as Python counts, and
+/// their number.
+fn attribute_places(attrs: &Attrs, n: usize, limit: usize) -> Result<(impl Iterator<Item = usize>, usize), OpError> {
+    let (start, step, count) = attribute_range(attrs, n, limit)?;
+    Ok(((0..count as i64).map(move |i| (start + i * step) as usize), count))
+}
+
+/// The first index, the step and the number of these indices.
+fn attribute_range(attrs: &Attrs, n: usize, limit: usize) -> Result<(i64, i64, usize), OpError> {
     if let Some(index) = attrs.opt_int("int_ind") {
-        return Ok(vec![place(index, n, limit)?]);
+        return Ok((place(index, n, limit)? as i64, 1, 1));
     }
     let (step, n) = (attrs.opt_int("step").unwrap_or(1), n as i64);
     if step == 0 {
@@ -155,45 +162,41 @@ fn attribute_places(attrs: &Attrs, n: usize, limit: usize) -> Result<Vec<usize>,
     };
     let (start, stop) =
         if step > 0 { (bound("start", 0), bound("stop", n)) } else { (bound("start", n - 1), bound("stop", -1)) };
-    let mut places = Vec::new();
-    let mut at = start;
-    while if step > 0 { at < stop } else { at > stop } {
-        places.push(at as usize);
-        at = at.saturating_add(step);
-    }
-    Ok(places)
+    let span = if step > 0 { stop - start } else { start - stop };
+    Ok((start, step, (span.max(0) as u64).div_ceil(step.unsigned_abs()) as usize))
 }
 
 /// The axis as three joined ones, and the places along it that stay.
-fn kept_places(attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<([usize; 3], Vec<usize>), OpError> {
+fn kept_places(
+    par: &dyn Par,
+    attrs: &Attrs,
+    inputs: &[TensorRef<'_>],
+) -> Result<([usize; 3], Scratch<usize>), OpError> {
     let Some(array) = inputs.first() else { return Err(wrong_arity()) };
     let axis = attrs.opt_int("axis");
     if axis.is_some() && array.shape.is_empty() {
-        return Ok(([1, 1, 1], vec![0]));
+        return Ok(([1, 1, 1], Scratch::filled(par, 1, 0)));
     }
     let split = split_or_all(axis, array.shape)?;
     let n = split[1];
-    let removed = match inputs.get(1) {
+    let mut stays = Scratch::filled(par, n, true);
+    match inputs.get(1) {
         None => match attrs.opt_int("int_ind") {
-            Some(index) => vec![existing(index, n)?],
-            None => attribute_places(attrs, n, n)?,
+            Some(index) => stays[existing(index, n)?] = false,
+            None => attribute_places(attrs, n, n)?.0.for_each(|i| stays[i] = false),
         },
         Some(obj) if obj.dtype == DType::Bool && obj.len() == n => {
-            let marks = elements::<u8>(obj)?;
-            (0..n).filter(|i| marks[*i] != 0).collect()
+            stays.iter_mut().zip(elements::<u8>(obj)?).for_each(|(stays, mark)| *stays = *mark == 0);
         }
         Some(obj) => {
             check_integers("obj", obj.dtype)?;
-            integers(obj)?.iter().map(|i| existing(*i, n)).collect::<Result<_, OpError>>()?
-        }
-    };
-    let mut stays = vec![true; n];
-    for i in removed {
-        if let Some(stays) = stays.get_mut(i) {
-            *stays = false;
+            for i in integers(par, obj)?.iter() {
+                stays[existing(*i, n)?] = false;
+            }
         }
     }
-    Ok((split, (0..n).filter(|i| stays[*i]).collect()))
+    let left = stays.iter().filter(|stays| **stays).count();
+    Ok((split, Scratch::collect(par, left, (0..n).filter(|i| stays[*i]))))
 }
 
 /// How parts are inserted.
@@ -221,7 +224,7 @@ impl Insertion {
                 return Err(shape_error(format!("obj has shape {obj}; expected one axis at most")));
             }
             Some(obj) => (obj.size(), obj.is_empty()),
-            None => (attribute_places(attrs, whole[axis], whole[axis])?.len(), attrs.opt_int("int_ind").is_some()),
+            None => (attribute_places(attrs, whole[axis], whole[axis])?.1, attrs.opt_int("int_ind").is_some()),
         };
         let values = if attrs.opt_float("val").is_some() { None } else { shapes.get(1) };
         let mut plan = Insertion { whole, axis, count: named, first_axis_is_parts: scalar };
@@ -269,30 +272,30 @@ impl Insertion {
     }
 
     /// The parts of the result: each is a part of the array, or of the values.
-    fn parts(&self, places: &[usize]) -> Vec<Result<usize, usize>> {
+    fn parts(&self, par: &dyn Par, places: &[usize]) -> Scratch<Result<usize, usize>> {
         let n = self.whole[self.axis];
-        let mut order: Vec<(usize, usize)> = match places {
-            [one] => (0..self.count).map(|value| (*one, value)).collect(),
-            _ => places.iter().copied().zip(0..).collect(),
+        let mut order = match places {
+            [one] => Scratch::collect(par, self.count, (0..self.count).map(|value| (*one, value))),
+            _ => Scratch::collect(par, places.len(), places.iter().copied().zip(0..)),
         };
-        order.sort_by_key(|(place, _)| *place);
-        let mut inserted = order.into_iter().peekable();
-        let mut parts = Vec::with_capacity(n + self.count);
-        for place in 0..=n {
-            while let Some((_, value)) = inserted.next_if(|(before, _)| *before == place) {
-                parts.push(Err(value));
+        order.sort_unstable();
+        let mut inserted = order.iter().copied().peekable();
+        let mut place = 0;
+        let parts = std::iter::from_fn(|| {
+            if let Some((_, value)) = inserted.next_if(|(before, _)| *before <= place) {
+                return Some(Err(value));
             }
-            if place < n {
-                parts.push(Ok(place));
-            }
-        }
-        parts
+            place += 1;
+            (place <= n).then(|| Ok(place - 1))
+        });
+        Scratch::collect(par, n + self.count, parts)
     }
 
     /// Writes the array `x` with the parts of `values` at these places.
-    fn store<T: Copy>(&self, places: &[usize], x: &[T], values: &[T], out: &mut [T]) {
+    fn store<T: Copy>(&self, par: &dyn Par, places: &[usize], x: &[T], values: &[T], out: &mut [T]) {
         let [outer, n, inner] = split_around(self.axis, &self.whole);
-        let parts = self.parts(places);
+        let parts = self.parts(par, places);
+        let parts: &[Result<usize, usize>] = &parts;
         for (i, out) in out.chunks_mut(inner.max(1)).enumerate().take(outer * parts.len()) {
             let block = i / parts.len();
             out.copy_from_slice(match parts[i % parts.len()] {
@@ -325,21 +328,25 @@ fn bind_insert(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(dtype, all, T => Ok(kernel_fn(signature, move |call| {
         let n = plan.whole[plan.axis];
         let places = match obj {
-            None => attribute_places(&attrs, n, n)?,
+            None => {
+                let (places, count) = attribute_places(&attrs, n, n)?;
+                Scratch::collect(call.par, count, places)
+            }
             Some(obj) => {
-                let indices = integers(&call.inputs[obj])?;
-                indices.iter().map(|i| place(*i, n, n)).collect::<Result<Vec<usize>, OpError>>()?
+                let indices = integers(call.par, &call.inputs[obj])?;
+                Scratch::try_collect(call.par, indices.len(), indices.iter().map(|i| place(*i, n, n)))?
             }
         };
         let mut shape = plan.whole.to_vec();
         shape[plan.axis] = plan.count;
-        let mut values = vec![T::ZERO; shape.iter().product()];
+        let mut values = Scratch::<T>::new(call.par, shape.iter().product());
         match number {
             Some(number) => values.fill(T::from_f64(number)),
             None => copy_strided(call.par, elements::<T>(&call.inputs[1])?, 0, &steps, &shape, &mut values)
                 .map_err(kernel_error)?,
         }
-        plan.store(&places, elements::<T>(&call.inputs[0])?, &values, elements_mut::<T>(&mut call.outputs[0])?);
+        let out = elements_mut::<T>(&mut call.outputs[0])?;
+        plan.store(call.par, &places, elements::<T>(&call.inputs[0])?, &values, out);
         Ok(())
     })))
 }

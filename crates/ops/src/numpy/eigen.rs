@@ -57,8 +57,8 @@ fn values_and_vectors(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 fn bind_general(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let n = order(signature);
     Ok(kernel_fn(signature, move |call| {
-        let a = floats(&call.inputs[0])?;
-        let (mut vectors, mut values) = (vec![0.0; a.len()], vec![0.0; a.len() / n.max(1)]);
+        let a = floats(call.par, &call.inputs[0])?;
+        let [mut vectors, mut values] = [a.len(), a.len() / n.max(1)].map(|n| Scratch::<f64>::new(call.par, n));
         linalg::general_eigen(call.par, n, &a, &mut vectors, &mut values).map_err(matrix_error)?;
         store_floats(&values, &mut call.outputs[0])?;
         call.outputs.get_mut(1).map_or(Ok(()), |out| store_floats(&vectors, out))
@@ -68,11 +68,11 @@ fn bind_general(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
 fn bind_symmetric(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (n, upper) = (order(signature), attrs.str("UPLO") == "U");
     Ok(kernel_fn(signature, move |call| {
-        let mut a = floats(&call.inputs[0])?;
+        let mut a = floats(call.par, &call.inputs[0])?;
         if upper {
             a.chunks_mut((n * n).max(1)).for_each(|a| turn_over(a, n));
         }
-        let (mut vectors, mut values) = (vec![0.0; a.len()], vec![0.0; a.len() / n.max(1)]);
+        let [mut vectors, mut values] = [a.len(), a.len() / n.max(1)].map(|n| Scratch::<f64>::new(call.par, n));
         linalg::symmetric_eigen(call.par, n, &a, &mut vectors, &mut values).map_err(matrix_error)?;
         store_floats(&values, &mut call.outputs[0])?;
         if let Some(out) = call.outputs.get_mut(1) {

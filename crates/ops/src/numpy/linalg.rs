@@ -24,8 +24,8 @@ pub static OPS: &[OpDef] = &[
         bind: |_, signature| {
             let n = order(signature);
             Ok(kernel_fn(signature, move |call| {
-                let a = floats(&call.inputs[0])?;
-                let mut out = vec![0.0; a.len()];
+                let a = floats(call.par, &call.inputs[0])?;
+                let mut out = Scratch::<f64>::new(call.par, a.len());
                 linalg::cholesky(call.par, n, true, &a, &mut out).map_err(matrix_error)?;
                 store_floats(&out, &mut call.outputs[0])
             }))
@@ -53,9 +53,10 @@ pub static OPS: &[OpDef] = &[
         bind: |_, signature| {
             let [.., m, n] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
             Ok(kernel_fn(signature, move |call| {
-                let a = floats(&call.inputs[0])?;
-                let mut made: Vec<Vec<f64>> = call.outputs.iter().map(|out| vec![0.0; out.len()]).collect();
-                let [u, l, v] = &mut made[..] else { return Err(wrong_arity()) };
+                let a = floats(call.par, &call.inputs[0])?;
+                let [u, l, v] = &*call.outputs else { return Err(wrong_arity()) };
+                let mut made = [u, l, v].map(|out| Scratch::<f64>::new(call.par, out.len()));
+                let [u, l, v] = &mut made;
                 linalg::singular_values(call.par, [m, n], &a, u, l, v).map_err(matrix_error)?;
                 made.iter().zip(call.outputs.iter_mut()).try_for_each(|(made, out)| store_floats(made, out))
             }))
@@ -130,8 +131,8 @@ pub static OPS: &[OpDef] = &[
         bind: |attrs, signature| {
             let n: usize = signature.inputs[0].shape.iter().take(attrs.count("ind")).product();
             Ok(kernel_fn(signature, move |call| {
-                let a = floats(&call.inputs[0])?;
-                let mut out = vec![0.0; a.len()];
+                let a = floats(call.par, &call.inputs[0])?;
+                let mut out = Scratch::<f64>::new(call.par, a.len());
                 linalg::inverse(call.par, n, &a, &mut out).map_err(matrix_error)?;
                 store_floats(&out, &mut call.outputs[0])
             }))
@@ -207,15 +208,15 @@ fn solved_axes(attrs: &Attrs, rank: usize) -> Result<Vec<usize>, OpError> {
 fn bind_solution(n: usize, columns: usize, axes: Vec<usize>, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     Ok(kernel_fn(signature, move |call| {
-        let (given, b) = (floats(&call.inputs[0])?, floats(&call.inputs[1])?);
+        let (given, b) = (floats(call.par, &call.inputs[0])?, floats(call.par, &call.inputs[1])?);
         let steps = contiguous(&shape);
-        let mut a = vec![0.0; given.len()];
+        let mut a = Scratch::<f64>::new(call.par, given.len());
         let strides: Vec<isize> = axes.iter().map(|axis| steps[*axis]).collect();
         let extents: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
         copy_strided(call.par, &given, 0, &strides, &extents, &mut a).map_err(kernel_error)?;
-        let mut inverse = vec![0.0; a.len()];
+        let mut inverse = Scratch::<f64>::new(call.par, a.len());
         linalg::inverse(call.par, n, &a, &mut inverse).map_err(matrix_error)?;
-        let mut out = vec![0.0; b.len()];
+        let mut out = Scratch::<f64>::new(call.par, b.len());
         if !out.is_empty() {
             let batch = a.len() / (n * n);
             gemm(call.par, Gemm { batch, ..Gemm::new(n, columns, n) }, &inverse, &b, &mut out);
@@ -225,9 +226,9 @@ fn bind_solution(n: usize, columns: usize, axes: Vec<usize>, signature: &Signatu
 }
 
 /// The matrices transposed.
-pub(super) fn transposed(a: &[f64], [m, n]: [usize; 2]) -> Vec<f64> {
+pub(super) fn transposed(par: &dyn Par, a: &[f64], [m, n]: [usize; 2]) -> Scratch<f64> {
     let places = (0..a.len()).map(|i| (i / (m * n), i % (m * n)));
-    places.map(|(block, i)| a[block * m * n + i % m * n + i / m]).collect()
+    Scratch::collect(par, a.len(), places.map(|(block, i)| a[block * m * n + i % m * n + i / m]))
 }
 
 const NORM: OpDef = OpDef {
@@ -321,14 +322,14 @@ fn bind_norm(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let order: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).chain(axes.iter().copied()).collect();
     let matrix: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
     Ok(kernel_fn(signature, move |call| {
-        let given = floats(&call.inputs[0])?;
+        let given = floats(call.par, &call.inputs[0])?;
         let steps = contiguous(&shape);
-        let mut x = vec![0.0; given.len()];
+        let mut x = Scratch::<f64>::new(call.par, given.len());
         let strides: Vec<isize> = order.iter().map(|axis| steps[*axis]).collect();
         let extents: Vec<usize> = order.iter().map(|axis| shape[*axis]).collect();
         copy_strided(call.par, &given, 0, &strides, &extents, &mut x).map_err(kernel_error)?;
         let size: usize = matrix.iter().product();
-        let mut out = vec![0.0; call.outputs[0].len()];
+        let mut out = Scratch::<f64>::new(call.par, call.outputs[0].len());
         for (i, out) in out.iter_mut().enumerate() {
             *out = norm_of(call.par, kind, &x[i * size..(i + 1) * size], &matrix)?;
         }
@@ -355,12 +356,13 @@ fn norm_of(par: &dyn Par, kind: Norm, x: &[f64], shape: &[usize]) -> Result<f64,
             extreme(x.chunks((*n).max(1)).map(|row| row.iter().map(|v| v.abs()).sum()), largest)
         }
         (Norm::Spectral { .. } | Norm::Nuclear, [m, n]) if m * n > 0 => {
-            let (wide, size) = if m <= n { (x.to_vec(), [*m, *n]) } else { (transposed(x, [*m, *n]), [*n, *m]) };
-            let (mut u, mut l, mut v) = (vec![0.0; size[0] * size[0]], vec![0.0; size[0]], vec![0.0; x.len()]);
-            linalg::singular_values(par, size, &wide, &mut u, &mut l, &mut v).map_err(matrix_error)?;
+            let turned = if m <= n { None } else { Some(transposed(par, x, [*m, *n])) };
+            let (wide, size) = (turned.as_deref().unwrap_or(x), [*m.min(n), *m.max(n)]);
+            let [mut u, mut l, mut v] = [size[0] * size[0], size[0], x.len()].map(|n| Scratch::<f64>::new(par, n));
+            linalg::singular_values(par, size, wide, &mut u, &mut l, &mut v).map_err(matrix_error)?;
             match kind {
-                Norm::Spectral { largest } => extreme(l.into_iter(), largest),
-                _ => l.into_iter().sum(),
+                Norm::Spectral { largest } => extreme(l.iter().copied(), largest),
+                _ => l.iter().sum(),
             }
         }
         _ => 0.0,

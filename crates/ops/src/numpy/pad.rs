@@ -122,7 +122,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     };
     let constant = attrs.float("constant_value");
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-        let mut data = elements::<T>(&call.inputs[0])?.to_vec();
+        let mut data = Elements::Borrowed(elements::<T>(&call.inputs[0])?);
         let mut extents = shape.clone();
         for axis in 0..extents.len() {
             let (before, n) = (widths[axis][0], extents[axis]);
@@ -136,7 +136,8 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
                 }
                 _ => PadSource::Extreme,
             };
-            data = padded(&data, split_around(axis, &extents), total, source, mode == "maximum");
+            let split = split_around(axis, &extents);
+            data = Elements::Made(padded(call.par, &data, split, total, source, mode == "maximum"));
             extents[axis] = total;
         }
         elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&data);
@@ -146,13 +147,14 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
 
 /// One axis padded.
 fn padded<T: Element>(
+    par: &dyn Par,
     x: &[T],
     [outer, n, inner]: [usize; 3],
     total: usize,
     source: impl Fn(usize) -> PadSource<T>,
     largest: bool,
-) -> Vec<T> {
-    let mut out = vec![T::ZERO; outer * total * inner];
+) -> Scratch<T> {
+    let mut out = Scratch::<T>::new(par, outer * total * inner);
     for block in 0..outer {
         let rows = &x[block * n * inner..(block + 1) * n * inner];
         for i in 0..total {

@@ -62,11 +62,12 @@ const PSEUDO_INVERSE: OpDef = OpDef {
         let place = move |block| place_of_limit(block, &batch, &of_limits);
         Ok(kernel_fn(signature, move |call| {
             let limits = match (limit, call.inputs.get(1)) {
-                (Some(limit), _) => vec![limit],
-                (None, Some(limits)) => floats(limits)?,
+                (Some(limit), _) => Scratch::filled(call.par, 1, limit),
+                (None, Some(limits)) => floats(call.par, limits)?,
                 (None, None) => return Err(wrong_arity()),
             };
-            let made = pseudo_inverse(call.par, [m, n], &floats(&call.inputs[0])?, |block| limits[place(block)])?;
+            let made =
+                pseudo_inverse(call.par, [m, n], &floats(call.par, &call.inputs[0])?, |block| limits[place(block)])?;
             store_floats(&made, &mut call.outputs[0])
         }))
     },
@@ -89,15 +90,16 @@ fn pseudo_inverse(
     [m, n]: [usize; 2],
     a: &[f64],
     limit_of: impl Fn(usize) -> f64,
-) -> Result<Vec<f64>, OpError> {
+) -> Result<Scratch<f64>, OpError> {
     if a.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Scratch::new(par, 0));
     }
-    let (wide, [rows, columns]) = if m <= n { (a.to_vec(), [m, n]) } else { (transposed(a, [m, n]), [n, m]) };
+    let turned = if m <= n { None } else { Some(transposed(par, a, [m, n])) };
+    let (wide, [rows, columns]) = (turned.as_deref().unwrap_or(a), [m.min(n), m.max(n)]);
     let count = a.len() / (m * n);
-    let (mut u, mut l, mut v) = (vec![0.0; count * rows * rows], vec![0.0; count * rows], vec![0.0; a.len()]);
-    linalg::singular_values(par, [rows, columns], &wide, &mut u, &mut l, &mut v).map_err(matrix_error)?;
-    let mut made = vec![0.0; a.len()];
+    let [mut u, mut l, mut v] = [count * rows * rows, count * rows, a.len()].map(|n| Scratch::<f64>::new(par, n));
+    linalg::singular_values(par, [rows, columns], wide, &mut u, &mut l, &mut v).map_err(matrix_error)?;
+    let mut made = Scratch::filled(par, a.len(), 0.0);
     for block in 0..count {
         let values = &l[block * rows..][..rows];
         let limit = limit_of(block) * values.first().copied().unwrap_or(0.0);
@@ -110,7 +112,7 @@ fn pseudo_inverse(
             }
         }
     }
-    Ok(if m <= n { made } else { transposed(&made, [columns, rows]) })
+    Ok(if m <= n { made } else { transposed(par, &made, [columns, rows]) })
 }
 
 #[cfg(test)]

@@ -285,8 +285,8 @@ fn bind(family: &'static Family, attrs: &Attrs, signature: &Signature<'_>) -> Bo
         let mut values = Vec::with_capacity(parameters.len());
         for parameter in &parameters {
             values.push(match parameter {
-                Parameter::Number(number) => (vec![*number], None),
-                Parameter::Array(input, steps) => (floats(&call.inputs[*input])?, Some(steps)),
+                Parameter::Number(number) => (Scratch::filled(call.par, 1, *number), None),
+                Parameter::Array(input, steps) => (floats(call.par, &call.inputs[*input])?, Some(steps)),
             });
         }
         let RandomKey { seed, position: at } = key(call)?;
@@ -337,8 +337,12 @@ const BERNOULLI: OpDef = OpDef {
         let steps = signature.inputs.first().map(|t| broadcast(&t.shape, &shape)).unwrap_or_default();
         dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
             let probabilities = match number {
-                Some(number) => vec![number],
-                None => floats(&call.inputs[0])?.into_iter().map(|p| if logit { sigmoid(p) } else { p }).collect(),
+                Some(number) => Scratch::filled(call.par, 1, number),
+                None => {
+                    let mut given = floats(call.par, &call.inputs[0])?;
+                    given.iter_mut().filter(|_| logit).for_each(|p| *p = sigmoid(*p));
+                    given
+                }
             };
             if let Some(wrong) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
                 return Err(OpError::new(FailureKind::Value, format!("{wrong} is not a probability")));

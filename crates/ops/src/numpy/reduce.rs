@@ -245,11 +245,11 @@ fn bind_whole_mean(reduced: Reduced, signature: &Signature<'_>) -> BoundKernel {
     let count = extents.filter(|(_, r)| **r).map(|(n, _)| *n as i64).product::<i64>();
     Ok(kernel_fn(signature, move |call| {
         let (shape, size) = (call.inputs[0].shape, call.outputs[0].len());
-        let mut sums = vec![0i64; size];
+        let mut sums = Scratch::<i64>::new(call.par, size);
         if from.is_float() {
-            let mut exact = vec![0f64; size];
+            let mut exact = Scratch::<f64>::new(call.par, size);
             reduce::reduce(call.par, Reduction::Sum, &converted::<f64>(call, DType::F64)?, shape, &reduced, &mut exact);
-            sums.iter_mut().zip(exact).for_each(|(sum, exact)| *sum = exact as i64);
+            sums.iter_mut().zip(exact.iter()).for_each(|(sum, exact)| *sum = *exact as i64);
         } else {
             reduce::reduce(call.par, Reduction::Sum, &converted::<i64>(call, DType::I64)?, shape, &reduced, &mut sums);
         }
@@ -287,7 +287,7 @@ fn bind_question(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>)
             out.fill(nothing.into());
             return Ok(());
         }
-        let (values, mut truths) = (elements::<T>(x)?, vec![0u8; x.len()]);
+        let (values, mut truths) = (elements::<T>(x)?, Scratch::<u8>::new(call.par, x.len()));
         compare_number(call.par, Comparison::NotEqual, values, T::ZERO, &mut truths);
         reduce::reduce(call.par, reduction, &truths, x.shape, &reduced, out);
         Ok(())

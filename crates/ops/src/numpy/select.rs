@@ -90,9 +90,9 @@ pub static OPS: &[OpDef] = &[
         infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
         bind: bind_nonzero,
         rewrites: &Rewrites {
-            late_shapes: Some(|_, inputs| {
+            late_shapes: Some(|par, _, inputs| {
                 let [x] = inputs else { return Err(wrong_arity()) };
-                let count = truths(x)?.iter().filter(|t| **t != 0).count();
+                let count = truths(par, x)?.iter().filter(|t| **t != 0).count();
                 Ok(vec![Shape::new(&[count, x.shape.len().max(1)])])
             }),
             ..Rewrites::NONE
@@ -201,13 +201,18 @@ pub(super) fn common_shape(all: &[Shape]) -> Result<Shape, OpError> {
 }
 
 /// The elements repeated to a shape.
-fn spread<T: Element>(par: &dyn Par, x: &[T], shape: &[usize], out: &[usize]) -> Result<Vec<T>, OpError> {
+fn spread<'a, T: Element>(
+    par: &dyn Par,
+    x: &'a [T],
+    shape: &[usize],
+    out: &[usize],
+) -> Result<Elements<'a, T>, OpError> {
     if shape == out {
-        return Ok(x.to_vec());
+        return Ok(Elements::Borrowed(x));
     }
-    let mut made = vec![T::ZERO; out.iter().product()];
+    let mut made = Scratch::new(par, out.iter().product());
     copy_strided(par, x, 0, &broadcast(shape, out), out, &mut made).map_err(kernel_error)?;
-    Ok(made)
+    Ok(Elements::Made(made))
 }
 
 /// The form holds numbers as the type of the result has them.
@@ -224,10 +229,11 @@ fn bind_where(numbers: [Option<f64>; 2], signature: &Signature<'_>) -> BoundKern
     check_truths(signature.inputs[0].dtype)?;
     let shape = signature.outputs[0].shape.clone();
     dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-        let condition = spread(call.par, &truths(&call.inputs[0])?, call.inputs[0].shape, &shape)?;
+        let truths = truths(call.par, &call.inputs[0])?;
+        let condition = spread(call.par, &truths, call.inputs[0].shape, &shape)?;
         let mut arrays = call.inputs[1..].iter();
         let mut operand = |number: Option<f64>| match (number, arrays.as_slice().first()) {
-            (Some(number), _) => Ok(vec![T::from_f64(number); condition.len()]),
+            (Some(number), _) => Ok(Elements::Made(Scratch::filled(call.par, condition.len(), T::from_f64(number)))),
             (None, Some(array)) => {
                 arrays.next();
                 spread(call.par, elements::<T>(array)?, array.shape, &shape)
@@ -256,14 +262,17 @@ fn bind_assign(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         );
     }
     dispatch!(dtype, all, T => Ok(kernel_fn(signature, move |call| {
-        let (data, mask) = (&call.inputs[0], truths(&call.inputs[1])?);
+        let (data, mask) = (&call.inputs[0], truths(call.par, &call.inputs[1])?);
+        let mask: &[u8] = &mask;
         let outer = data.shape[..start].iter().product::<usize>();
         let inner = data.shape[start + call.inputs[1].shape.len()..].iter().product::<usize>();
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         out.copy_from_slice(elements::<T>(data)?);
-        let chosen: Vec<usize> = (0..mask.len()).filter(|i| mask[*i] != 0).collect();
+        let chosen = places_of(call.par, mask);
         let values = match (number, call.inputs.get(2)) {
-            (Some(number), _) => vec![T::from_f64(number); outer * chosen.len() * inner],
+            (Some(number), _) => {
+                Elements::Made(Scratch::filled(call.par, outer * chosen.len() * inner, T::from_f64(number)))
+            }
             (None, Some(value)) => values_for(call.par, value, data.shape, start, chosen.len(), call.inputs[1].shape.len())?,
             (None, None) => return Err(wrong_arity()),
         };
@@ -277,14 +286,14 @@ fn bind_assign(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
 }
 
 /// The values broadcast to the elements that the mask picks.
-fn values_for<T: Element>(
+fn values_for<'a, T: Element>(
     par: &dyn Par,
-    value: &TensorRef<'_>,
+    value: &TensorRef<'a>,
     data: &[usize],
     start: usize,
     chosen: usize,
     mask_axes: usize,
-) -> Result<Vec<T>, OpError> {
+) -> Result<Elements<'a, T>, OpError> {
     let picked: Shape =
         data[..start].iter().copied().chain([chosen]).chain(data[start + mask_axes..].iter().copied()).collect();
     let fits = value.shape.len() <= picked.len()
@@ -298,19 +307,24 @@ fn values_for<T: Element>(
     spread(par, elements::<T>(value)?, value.shape, &picked)
 }
 
+/// The places of what is not 0.
+fn places_of(par: &dyn Par, mask: &[u8]) -> Scratch<usize> {
+    let count = mask.iter().filter(|mark| **mark != 0).count();
+    Scratch::collect(par, count, (0..mask.len()).filter(|i| mask[*i] != 0))
+}
+
 fn bind_nonzero(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     check_truths(signature.inputs[0].dtype)?;
     Ok(kernel_fn(signature, |call| {
         let x = &call.inputs[0];
-        let mask = truths(x)?;
-        let found: Vec<usize> = (0..mask.len()).filter(|i| mask[*i] != 0).collect();
+        let found = places_of(call.par, &truths(call.par, x)?);
         let rank = x.shape.len().max(1);
         let out = elements_mut::<i64>(&mut call.outputs[0])?;
         if out.len() != found.len() * rank {
             return Err(value_error("the input has another number of elements that are not 0 than rows come out"));
         }
-        for (row, place) in out.chunks_mut(rank).zip(found) {
-            let mut rest = place;
+        for (row, place) in out.chunks_mut(rank).zip(found.iter()) {
+            let mut rest = *place;
             for (index, n) in row.iter_mut().rev().zip(x.shape.iter().rev().chain([&1])) {
                 *index = (rest % n.max(&1)) as i64;
                 rest /= n.max(&1);

@@ -2,8 +2,8 @@
 
 use crate::prelude::*;
 use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Binary, binary};
+use mxrt_kernels::{Element, Par};
 use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
 
 /// Rows of the table.
@@ -45,7 +45,7 @@ const UNIQUE: OpDef = OpDef {
     bind: |attrs, signature| {
         let attrs = attrs.clone();
         dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-            let found = Found::new(&attrs, &call.inputs[0], elements::<T>(&call.inputs[0])?)?;
+            let found = Found::new(call.par, &attrs, &call.inputs[0], elements::<T>(&call.inputs[0])?)?;
             let fits = call.outputs.iter().zip(found.shapes(&attrs)).all(|(out, shape)| *out.shape == shape);
             if !fits {
                 return Err(value_error("the input has another number of different elements than come out"));
@@ -53,28 +53,31 @@ const UNIQUE: OpDef = OpDef {
             let x = elements::<T>(&call.inputs[0])?;
             let [outer, n, inner] = found.split;
             let out = elements_mut::<T>(&mut call.outputs[0])?;
-            for (i, (place, _)) in found.groups.iter().enumerate() {
+            let groups: &[(usize, usize)] = &found.groups;
+            for (i, (place, _)) in groups.iter().enumerate() {
                 for block in 0..outer {
-                    let to = (block * found.groups.len() + i) * inner;
+                    let to = (block * groups.len() + i) * inner;
                     out[to..to + inner].copy_from_slice(&x[(block * n + place) * inner..][..inner]);
                 }
             }
-            let results = [
-                found.groups.iter().map(|(place, _)| *place as i64).collect(),
-                found.inverse.iter().map(|group| *group as i64).collect(),
-                found.groups.iter().map(|(_, count)| *count as i64).collect::<Vec<i64>>(),
-            ];
-            let wanted = results.iter().zip(asked(&attrs)).filter(|(_, asked)| *asked);
-            for ((values, _), out) in wanted.zip(call.outputs[1..].iter_mut()) {
-                elements_mut::<i64>(out)?.copy_from_slice(values);
-            }
-            Ok(())
+            let [index, inverse, counts] = asked(&attrs);
+            let mut others = call.outputs[1..].iter_mut();
+            let mut store = |asked: bool, values: &mut dyn Iterator<Item = usize>| {
+                let out = if asked { others.next() } else { None };
+                out.map_or(Ok(()), |out| {
+                    elements_mut::<i64>(out)?.iter_mut().zip(values).for_each(|(out, value)| *out = value as i64);
+                    Ok(())
+                })
+            };
+            store(index, &mut groups.iter().map(|(place, _)| *place))?;
+            store(inverse, &mut found.inverse.iter().copied())?;
+            store(counts, &mut groups.iter().map(|(_, count)| *count))
         })))
     },
     rewrites: &Rewrites {
-        late_shapes: Some(|attrs, inputs| {
+        late_shapes: Some(|par, attrs, inputs| {
             let [x] = inputs else { return Err(wrong_arity()) };
-            dispatch!(x.dtype, all, T => Ok(Found::new(attrs, x, elements::<T>(x)?)?.shapes(attrs)))
+            dispatch!(x.dtype, all, T => Ok(Found::new(par, attrs, x, elements::<T>(x)?)?.shapes(attrs)))
         }),
         ..Rewrites::NONE
     },
@@ -90,15 +93,15 @@ fn asked(attrs: &Attrs) -> [bool; 3] {
 struct Found {
     split: [usize; 3],
     /// the first place and the number of equal parts, in ascending order of the parts
-    groups: Vec<(usize, usize)>,
+    groups: Scratch<(usize, usize)>,
     /// the group of every part
-    inverse: Vec<usize>,
+    inverse: Scratch<usize>,
     /// the shape of the first output
     shape: Shape,
 }
 
 impl Found {
-    fn new<T: Element>(attrs: &Attrs, array: &TensorRef<'_>, x: &[T]) -> Result<Found, OpError> {
+    fn new<T: Element>(par: &dyn Par, attrs: &Attrs, array: &TensorRef<'_>, x: &[T]) -> Result<Found, OpError> {
         let axis = attrs.opt_int("axis").filter(|_| !array.shape.is_empty());
         let split = split_or_all(axis, array.shape)?;
         let [outer, n, inner] = split;
@@ -108,16 +111,21 @@ impl Found {
             let compared = pairs.map(|(a, b)| a.partial_cmp(b).unwrap_or_else(|| a.nan().cmp(&b.nan())));
             compared.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
         };
-        let mut places: Vec<usize> = if x.is_empty() { Vec::new() } else { (0..n).collect() };
-        places.sort_by(|a, b| order(*a, *b));
-        let mut groups: Vec<(usize, usize)> = Vec::new();
-        let mut inverse = vec![0; places.len()];
-        for place in places {
-            match groups.last_mut() {
-                Some((first, count)) if order(*first, place).is_eq() => *count += 1,
-                _ => groups.push((place, 1)),
+        let count = if x.is_empty() { 0 } else { n };
+        let mut places = Scratch::collect(par, count, 0..count);
+        places.sort_unstable_by(|a, b| order(*a, *b).then(a.cmp(b)));
+        let starts = |i: usize| i == 0 || order(places[i - 1], places[i]).is_ne();
+        let different = (0..count).filter(|i| starts(*i)).count();
+        let mut groups = Scratch::filled(par, different, (0, 0));
+        let mut inverse = Scratch::<usize>::new(par, count);
+        let mut group = 0;
+        for (i, place) in places.iter().enumerate() {
+            if starts(i) {
+                group += usize::from(i > 0);
+                groups[group].0 = *place;
             }
-            inverse[place] = groups.len() - 1;
+            groups[group].1 += 1;
+            inverse[*place] = group;
         }
         let mut shape = Shape::new(&[groups.len()]);
         if let (Some(axis), false) = (axis, x.is_empty()) {
@@ -165,21 +173,21 @@ const BINCOUNT: OpDef = OpDef {
     bind: |_, signature| {
         check_numeric(signature.outputs[0].dtype)?;
         Ok(kernel_fn(signature, |call| {
-            let numbers = integers(&call.inputs[0])?;
+            let numbers = integers(call.par, &call.inputs[0])?;
             let places = numbers.iter().map(|n| usize::try_from(*n).unwrap_or(usize::MAX));
             let count = call.outputs[0].len();
             let missing = || value_error("the data has numbers beyond those that are counted");
             match call.inputs.get(1) {
                 None => {
-                    let mut counts = vec![0i64; count];
+                    let mut counts = Scratch::filled(call.par, count, 0i64);
                     for place in places {
                         *counts.get_mut(place).ok_or_else(missing)? += 1;
                     }
                     store_integers(&counts, &mut call.outputs[0])
                 }
                 Some(weights) => {
-                    let mut sums = vec![0.0; count];
-                    for (place, weight) in places.zip(floats(weights)?) {
+                    let mut sums = Scratch::filled(call.par, count, 0.0);
+                    for (place, weight) in places.zip(floats(call.par, weights)?.iter()) {
                         *sums.get_mut(place).ok_or_else(missing)? += weight;
                     }
                     store_floats(&sums, &mut call.outputs[0])
@@ -188,9 +196,9 @@ const BINCOUNT: OpDef = OpDef {
         }))
     },
     rewrites: &Rewrites {
-        late_shapes: Some(|attrs, inputs| {
+        late_shapes: Some(|par, attrs, inputs| {
             let Some(data) = inputs.first() else { return Err(wrong_arity()) };
-            let numbers = integers(data)?;
+            let numbers = integers(par, data)?;
             if let Some(negative) = numbers.iter().find(|n| **n < 0) {
                 return Err(value_error(format!("the data has the negative number {negative}")));
             }
@@ -224,19 +232,24 @@ const DIFF: OpDef = OpDef {
         let [outer, whole, inner] = split_at(attrs.int("axis"), &signature.inputs[0].shape)?;
         let times = attrs.count("n").min(whole);
         dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-            let mut x = elements::<T>(&call.inputs[0])?.to_vec();
-            let mut n = whole;
-            for _ in 0..times {
-                let mut less = Vec::with_capacity(x.len());
-                for block in x.chunks((n * inner).max(1)).take(outer) {
-                    let mut differences = vec![T::ZERO; block.len() - inner.min(block.len())];
-                    let kept = differences.len();
-                    binary(call.par, Binary::Sub, &block[block.len() - kept..], &block[..kept], &mut differences);
-                    less.append(&mut differences);
-                }
-                (x, n) = (less, n - 1);
+            let mut x = Elements::Borrowed(elements::<T>(&call.inputs[0])?);
+            let out = elements_mut::<T>(&mut call.outputs[0])?;
+            if times == 0 {
+                out.copy_from_slice(&x);
+                return Ok(());
             }
-            elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&x);
+            let less = |x: &[T], n: usize, out: &mut [T]| {
+                let kept = (n - 1) * inner;
+                for (block, out) in x.chunks((n * inner).max(1)).take(outer).zip(out.chunks_mut(kept.max(1))) {
+                    binary(call.par, Binary::Sub, &block[block.len() - kept..], &block[..kept], out);
+                }
+            };
+            for done in 0..times - 1 {
+                let mut made = Scratch::<T>::new(call.par, outer * (whole - done - 1) * inner);
+                less(&x, whole - done, &mut made);
+                x = Elements::Made(made);
+            }
+            less(&x, whole + 1 - times, out);
             Ok(())
         })))
     },
@@ -278,15 +291,16 @@ const EDIFF1D: OpDef = OpDef {
         dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
             let mut arrays = call.inputs[1..].iter();
-            let mut end = |i: usize| match (given[i], numbers[i]) {
-                (true, _) => arrays.next().ok_or_else(wrong_arity).and_then(|a| Ok(elements::<T>(a)?.to_vec())),
-                (false, Some(number)) => Ok(vec![T::from_f64(number)]),
-                (false, None) => Ok(Vec::new()),
+            let numbers = numbers.map(|number| number.map(T::from_f64));
+            let mut end = |i: usize| match (given[i], &numbers[i]) {
+                (true, _) => arrays.next().ok_or_else(wrong_arity).and_then(elements::<T>),
+                (false, Some(number)) => Ok(std::slice::from_ref(number)),
+                (false, None) => Ok(&[][..]),
             };
-            let (mut all, after) = (end(0)?, end(1)?);
-            all.extend(x.windows(2).map(|pair| pair[1].minus(pair[0])));
-            all.extend(after);
-            elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&all);
+            let (before, after) = (end(0)?, end(1)?);
+            let differences = x.windows(2).map(|pair| pair[1].minus(pair[0]));
+            let all = before.iter().copied().chain(differences).chain(after.iter().copied());
+            elements_mut::<T>(&mut call.outputs[0])?.iter_mut().zip(all).for_each(|(out, v)| *out = v);
             Ok(())
         })))
     },

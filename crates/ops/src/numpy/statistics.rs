@@ -8,7 +8,7 @@ use mxrt_kernels::elementwise::{Binary, Unary, binary_broadcast, unary_inplace};
 use mxrt_kernels::reduce::{Reduction, reduce, row_square_sums, row_sums};
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+use mxrt_tensor::{DType, PartialShape, Shape, TensorMut, TensorRef};
 
 const MOMENT: OpDef = OpDef {
     inputs: Inputs::Fixed(&["a"]),
@@ -75,22 +75,22 @@ fn bind_moment(root: bool, attrs: &Attrs, signature: &Signature<'_>) -> BoundKer
     if !whole && count > 0 && reduced[first..].iter().all(|r| *r) {
         return dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
             let x = elements::<T>(&call.inputs[0])?;
-            let means: Vec<f64> = row_sums(call.par, x, count).iter().map(|sum| sum / count as f64).collect();
+            let mut means = row_sums(call.par, x, count);
+            means.iter_mut().for_each(|sum| *sum /= count as f64);
             let mut out = row_square_sums(call.par, x, count, &means);
             out.iter_mut().for_each(|sum| *sum = moment(*sum));
             store_floats(&out, &mut call.outputs[0])
         })));
     }
     Ok(kernel_fn(signature, move |call| {
-        let mut x = floats(&call.inputs[0])?;
-        let mut out = vec![0.0f64; call.outputs[0].len()];
-        reduce(call.par, Reduction::Mean, &x, &shape, &reduced, &mut out);
+        let data = floats(call.par, &call.inputs[0])?;
+        let mut x = Scratch::<f64>::new(call.par, data.len());
+        let mut out = Scratch::<f64>::new(call.par, call.outputs[0].len());
+        reduce(call.par, Reduction::Mean, &data, &shape, &reduced, &mut out);
         // MXNet keeps the mean of whole numbers in their type.
         if whole {
             out.iter_mut().for_each(|mean| *mean = mean.trunc());
         }
-        let data = std::mem::take(&mut x);
-        x.resize(data.len(), 0.0);
         binary_broadcast(call.par, Binary::Sub, &data, &shape, &out, &kept, &mut x, &shape);
         unary_inplace(call.par, Unary::Square, &mut x);
         reduce(call.par, Reduction::Sum, &x, &shape, &reduced, &mut out);
@@ -163,10 +163,12 @@ fn bind_average(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     check_numeric(signature.inputs[0].dtype)?;
     if !attrs.bool("weighted") {
         return Ok(kernel_fn(signature, move |call| {
-            let mut out = vec![0.0f64; call.outputs[0].len()];
-            reduce(call.par, Reduction::Mean, &floats(&call.inputs[0])?, &shape, &reduced, &mut out);
+            let mut out = Scratch::<f64>::new(call.par, call.outputs[0].len());
+            reduce(call.par, Reduction::Mean, &floats(call.par, &call.inputs[0])?, &shape, &reduced, &mut out);
             store_floats(&out, &mut call.outputs[0])?;
-            call.outputs.get_mut(1).map_or(Ok(()), |weights| store_floats(&vec![count; weights.len()], weights))
+            let all =
+                |weights: &mut TensorMut<'_>| store_floats(&Scratch::filled(call.par, weights.len(), count), weights);
+            call.outputs.get_mut(1).map_or(Ok(()), all)
         }));
     }
     let mut of_weights = shape.to_vec();
@@ -177,12 +179,12 @@ fn bind_average(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         of_weights[axis] = shape[axis];
     }
     Ok(kernel_fn(signature, move |call| {
-        let (data, weights) = (floats(&call.inputs[0])?, floats(&call.inputs[1])?);
-        let mut products = vec![0.0; data.len()];
+        let (data, weights) = (floats(call.par, &call.inputs[0])?, floats(call.par, &call.inputs[1])?);
+        let mut products = Scratch::<f64>::new(call.par, data.len());
         binary_broadcast(call.par, Binary::Mul, &data, &shape, &weights, &of_weights, &mut products, &shape);
-        let mut sums = vec![0.0; call.outputs[0].len()];
+        let mut sums = Scratch::<f64>::new(call.par, call.outputs[0].len());
         reduce(call.par, Reduction::Sum, &products, &shape, &reduced, &mut sums);
-        let mut scales = vec![0.0; if axis.is_some() { 1 } else { sums.len() }];
+        let mut scales = Scratch::<f64>::new(call.par, if axis.is_some() { 1 } else { sums.len() });
         reduce(call.par, Reduction::Sum, &weights, &of_weights, &summed, &mut scales);
         let scale = |i: usize| if axis.is_some() { scales[0] } else { scales[i] };
         sums.iter_mut().enumerate().for_each(|(i, sum)| *sum /= scale(i));
@@ -258,19 +260,18 @@ fn bind_percentile(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     signature.inputs.iter().try_for_each(|t| check_numeric(t.dtype))?;
     Ok(kernel_fn(signature, move |call| {
         let percentiles = match (scalar, call.inputs.get(1)) {
-            (Some(q), _) => vec![q],
-            (None, Some(q)) => floats(q)?,
+            (Some(q), _) => Scratch::filled(call.par, 1, q),
+            (None, Some(q)) => floats(call.par, q)?,
             (None, None) => return Err(wrong_arity()),
         };
         if let Some(q) = percentiles.iter().find(|q| !(0.0..=100.0).contains(*q)) {
             return Err(value_error(format!("the percentile {q} is not between 0 and 100")));
         }
         let (mut rows, count) = rows_of(call, &call.inputs[0], &shape, &reduced)?;
-        let rows_only: Vec<&mut [f64]> = rows.chunks_mut(count.max(1)).collect();
-        let number = rows_only.len();
-        let mut out = vec![0.0; percentiles.len() * number];
-        for (i, row) in rows_only.into_iter().enumerate() {
-            row.sort_by(f64::total_cmp);
+        let number = rows.len() / count.max(1);
+        let mut out = Scratch::<f64>::new(call.par, percentiles.len() * number);
+        for (i, row) in rows.chunks_mut(count.max(1)).enumerate() {
+            row.sort_unstable_by(f64::total_cmp);
             for (k, q) in percentiles.iter().enumerate() {
                 out[k * number + i] = percentile(row, *q, between);
             }
@@ -286,12 +287,12 @@ fn rows_of(
     x: &TensorRef<'_>,
     shape: &[usize],
     reduced: &[bool],
-) -> Result<(Vec<f64>, usize), OpError> {
-    let values = floats(x)?;
+) -> Result<(Scratch<f64>, usize), OpError> {
+    let values = floats(call.par, x)?;
     let steps = contiguous(shape);
     let axes = |wanted: bool| (0..shape.len()).filter(move |axis| reduced[*axis] == wanted);
     let order: Vec<usize> = axes(false).chain(axes(true)).collect();
-    let mut rows = vec![0.0; values.len()];
+    let mut rows = Scratch::new(call.par, values.len());
     let strides: Vec<isize> = order.iter().map(|axis| steps[*axis]).collect();
     let extents: Vec<usize> = order.iter().map(|axis| shape[*axis]).collect();
     copy_strided(call.par, &values, 0, &strides, &extents, &mut rows).map_err(kernel_error)?;

@@ -56,7 +56,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             let factor = gamma[c] * (1.0 / (variance[c] + eps).sqrt());
             (factor * data.largest() * (step / 127.5) * again, (beta[c] - mean[c] * factor) * step)
         };
-        let parts: Vec<(f32, f32)> = (0..channels).map(channel).collect();
+        let parts = Scratch::collect(call.par, channels, (0..channels).map(channel));
         // MXNet brings unsigned data to the steps of signed ones first.
         let as_signed = |v: f32| if dtype == DType::U8 { f32::from(i8::round_to(v * (127.5 / 255.5))) } else { v };
         let from = elements::<T>(&call.inputs[0])?.chunks(inner.max(1));

@@ -82,7 +82,7 @@ const TOGETHER: usize = 16;
 /// All sums are those of MXNet, in float32 and in its order, so that near ties end as there.
 fn best_half(par: &dyn Par, counts: &[f32], steps: usize) -> (usize, f32) {
     let least = steps / 2;
-    let mut found = vec![f32::MAX; counts.len() / 2 + 1 - least];
+    let mut found = Scratch::filled(par, counts.len() / 2 + 1 - least, f32::MAX);
     let bytes = 3 * size_of_val(counts);
     par_chunks_mut_scratch(par, &mut found, TOGETHER, bytes, |chunk, found, scratch| {
         let buffers: &mut [f32] = bytemuck::cast_slice_mut(&mut scratch[..bytes]);

@@ -35,7 +35,7 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     check_integers("data", signature.inputs[0].dtype)?;
     Ok(kernel_fn(signature, move |call| {
         let range = Range::read("weight", call.inputs, 2)?;
-        let (indices, table) = (integers(&call.inputs[0])?, elements::<i8>(&call.inputs[1])?);
+        let (indices, table) = (integers(call.par, &call.inputs[0])?, elements::<i8>(&call.inputs[1])?);
         let out = elements_mut(&mut call.outputs[0])?;
         take(call.par, table, [1, rows, width], &indices, OutOfRange::Clip, 0, out).map_err(kernel_error)?;
         store_range(range, call.outputs)

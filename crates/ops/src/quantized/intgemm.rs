@@ -147,7 +147,7 @@ fn infer_taken(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 fn bind_take(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let [rows, width] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
     Ok(kernel_fn(signature, move |call| {
-        let (indices, table) = (integers(&call.inputs[1])?, elements::<i8>(&call.inputs[0])?);
+        let (indices, table) = (integers(call.par, &call.inputs[1])?, elements::<i8>(&call.inputs[0])?);
         let out = elements_mut(&mut call.outputs[0])?;
         take(call.par, table, [1, rows, width], &indices, OutOfRange::Raise, 0, out).map_err(kernel_error)
     }))

@@ -8,7 +8,7 @@ use mxrt_kernels::int8::{EachSum, Int8Gemm, Level, RoundTo, Rows};
 use mxrt_kernels::math::{sigmoid_f32, tanh_f32};
 use mxrt_kernels::par::{Par, Serial};
 use mxrt_kernels::recurrent::Recurrent;
-use mxrt_tensor::{DType, TensorMut, TensorRef};
+use mxrt_tensor::{DType, TensorRef};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -122,7 +122,7 @@ impl Packing for Int8Lstm {
         self.packed_len
     }
 
-    fn pack(&self, _: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
+    fn pack(&self, par: &dyn Par, inputs: &[TensorRef<'_>], out: &mut [u8]) -> Result<(), OpError> {
         let [parameters] = inputs else { return Err(wrong_arity()) };
         let parameters = elements::<f32>(parameters)?;
         let scales = self.weight_scales(parameters);
@@ -139,7 +139,8 @@ impl Packing for Int8Lstm {
             let parts = [(from.of_inputs, self.inputs_of(pass)), (from.of_state, self.layers.size)];
             for (bytes, (start, k)) in places.iter().zip(parts) {
                 let weights = parameters[start..][..k * scales.len()].iter().enumerate();
-                let integers: Vec<i8> = weights.map(|(i, w)| i8::round_to(w * scales[i / k])).collect();
+                let integers = weights.map(|(i, w)| i8::round_to(w * scales[i / k]));
+                let integers = Scratch::collect(par, k * scales.len(), integers);
                 self.gemm(k).pack(&integers, &mut out[bytes.clone()]);
             }
         }
@@ -160,8 +161,8 @@ struct Steps {
 }
 
 impl Steps {
-    fn quantize(self, from: &[f32]) -> Vec<u8> {
-        from.iter().map(|v| u8::round_to(v * self.scale + self.shift)).collect()
+    fn quantize(self, from: &[f32], to: &mut [u8]) {
+        to.iter_mut().zip(from).for_each(|(to, v)| *to = u8::round_to(v * self.scale + self.shift));
     }
 }
 
@@ -180,24 +181,29 @@ impl Kernel for Int8Lstm {
         }
         let packed = packed_elements::<u8>(call.packed.ok_or_else(wrong_arity)?, self.packed_len)?;
         let (hidden, cells) = (elements::<f32>(&call.inputs[2])?, elements::<f32>(&call.inputs[3])?);
-        let Recurrent { steps: time, batch, size, .. } = self.layers;
+        let Recurrent { batch, size, .. } = self.layers;
         let (directions, block) = (self.layers.directions(), batch * size);
         let weights = Weights { par: call.par, packed, steps };
-        let mut data = call.inputs[0].bytes().to_vec();
-        let mut ends = Vec::new();
-        let mut sequence = Vec::new();
+        let (first, rest) = call.outputs.split_first_mut().ok_or_else(wrong_arity)?;
+        let sequence = elements_mut::<f32>(first)?;
+        // The states at the beginning of each pass, which becomes those at its end.
+        let mut hidden = Scratch::copy_of(call.par, hidden);
+        let mut cells = Scratch::copy_of(call.par, cells);
+        let mut data = Scratch::<u8>::new(call.par, if self.layers.layers > 1 { sequence.len() } else { 0 });
         for layer in 0..self.layers.layers {
-            sequence = vec![0f32; time * batch * directions * size];
             for direction in 0..directions {
                 let pass = layer * directions + direction;
-                let start = (hidden[pass * block..][..block].to_vec(), cells[pass * block..][..block].to_vec());
-                let out = &mut sequence[..];
-                ends.push(self.pass(&weights, (pass, direction), &data, start, out));
+                let data = if layer == 0 { call.inputs[0].bytes() } else { &data[..] };
+                let ends = (&mut hidden[pass * block..][..block], &mut cells[pass * block..][..block]);
+                self.pass(&weights, (pass, direction), data, ends, sequence);
             }
-            data = steps.quantize(&sequence);
+            steps.quantize(sequence, &mut data);
         }
-        elements_mut::<f32>(&mut call.outputs[0])?.copy_from_slice(&sequence);
-        store_ends(&ends, block, &mut call.outputs[1..])
+        if let [last_hidden, last_cells] = rest {
+            elements_mut::<f32>(last_hidden)?.copy_from_slice(&hidden);
+            elements_mut::<f32>(last_cells)?.copy_from_slice(&cells);
+        }
+        Ok(())
     }
 
     fn packing(&self) -> Option<&dyn Packing> {
@@ -214,16 +220,6 @@ impl Kernel for Int8Lstm {
     }
 }
 
-fn store_ends(ends: &[(Vec<f32>, Vec<f32>)], block: usize, outputs: &mut [TensorMut<'_>]) -> Result<(), OpError> {
-    let [hidden, cells] = outputs else { return Ok(()) };
-    let (hidden, cells) = (elements_mut::<f32>(hidden)?, elements_mut::<f32>(cells)?);
-    for (i, (h, c)) in ends.iter().enumerate() {
-        hidden[i * block..][..block].copy_from_slice(h);
-        cells[i * block..][..block].copy_from_slice(c);
-    }
-    Ok(())
-}
-
 /// Weights of a call's passes, and who computes them.
 struct Weights<'a> {
     par: &'a dyn Par,
@@ -232,42 +228,41 @@ struct Weights<'a> {
 }
 
 impl Int8Lstm {
-    /// Computes one pass and returns its last states.
+    /// Computes one pass, whose states are its last ones afterwards.
     fn pass(
         &self,
         weights: &Weights<'_>,
         (pass, direction): (usize, usize),
         data: &[u8],
-        (mut hidden, mut cells): (Vec<f32>, Vec<f32>),
+        (hidden, cells): (&mut [f32], &mut [f32]),
         sequence: &mut [f32],
-    ) -> (Vec<f32>, Vec<f32>) {
+    ) {
         let Weights { par, packed, steps } = *weights;
         let Recurrent { steps: time, batch, size, .. } = self.layers;
         let (rows, k, width) = (self.layers.rows(), self.inputs_of(pass), self.layers.directions() * size);
-        let floats = |first: usize| -> Vec<f32> {
+        let floats = |first: usize| {
             let bytes = packed[first * rows * size_of::<f32>()..].as_chunks::<4>().0;
-            bytes[..rows].iter().map(|b| f32::from_ne_bytes(*b)).collect()
+            Scratch::collect(par, rows, bytes[..rows].iter().map(|b| f32::from_ne_bytes(*b)))
         };
         let (scales, bias) = (floats(0), floats(1 + pass));
         let [of_inputs, of_state] = self.passes[pass].clone().map(|bytes| &packed[bytes]);
         let (gemm, gemm_state) = (self.gemm(k), self.gemm(size));
         // What the shift of the data adds to the sums of a row: its weights times the shift.
         let ones = |gemm: Int8Gemm, k: usize, packed: &[u8]| {
-            let mut sums = vec![0i32; rows];
-            gemm.run(&Serial, Rows { bytes: &vec![1; k], signed: false }, packed, &EachSum(|_, sum| sum), &mut sums);
+            let (mut sums, ones) = (Scratch::<i32>::new(par, rows), Scratch::filled(par, k, 1));
+            gemm.run(&Serial, Rows { bytes: &ones, signed: false }, packed, &EachSum(|_, sum| sum), &mut sums);
             sums
         };
-        let added: Vec<f32> = ones(gemm, k, of_inputs)
-            .iter()
-            .zip(ones(gemm_state, size, of_state))
-            .map(|(a, b)| (*a as f32 + b as f32) * steps.shift)
-            .collect();
-        let mut inputs = vec![0i32; time * batch * rows];
+        let (of_inputs_ones, of_state_ones) = (ones(gemm, k, of_inputs), ones(gemm_state, size, of_state));
+        let pairs = of_inputs_ones.iter().zip(&of_state_ones);
+        let added = Scratch::collect(par, rows, pairs.map(|(a, b)| (*a as f32 + *b as f32) * steps.shift));
+        let mut inputs = Scratch::<i32>::new(par, time * batch * rows);
         gemm.run(par, Rows { bytes: data, signed: false }, of_inputs, &EachSum(|_, sum| sum), &mut inputs);
-        let mut sums = vec![0i32; batch * rows];
+        let mut sums = Scratch::<i32>::new(par, batch * rows);
+        let mut state = Scratch::<u8>::new(par, hidden.len());
         for step in 0..time {
             let at = if direction == 0 { step } else { time - 1 - step };
-            let state = steps.quantize(&hidden);
+            steps.quantize(hidden, &mut state);
             gemm_state.run(par, Rows { bytes: &state, signed: false }, of_state, &EachSum(|_, sum| sum), &mut sums);
             for n in 0..batch {
                 let gate = |g: usize, i: usize| {
@@ -287,7 +282,6 @@ impl Int8Lstm {
                 }
             }
         }
-        (hidden, cells)
     }
 }
 

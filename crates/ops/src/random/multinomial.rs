@@ -74,17 +74,16 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     check_float(signature.inputs[0].dtype)?;
     check_numeric(signature.outputs[0].dtype)?;
     Ok(kernel_fn(signature, move |call| {
-        let p = floats(&call.inputs[0])?;
+        let p = floats(call.par, &call.inputs[0])?;
         let RandomKey { seed, position } = key(call)?;
         let Some((out, rest)) = call.outputs.split_first_mut() else { return Err(wrong_arity()) };
         let row = |i: usize| &p[i / each * choices..][..choices];
         let choose = |i: usize| choose(row(i), Stream::new(seed, position, i as u64).uniform());
-        let chosen: Vec<usize> = (0..out.len()).map(choose).collect();
-        let whole: Vec<i64> = chosen.iter().map(|choice| *choice as i64).collect();
-        store_integers(&whole, out)?;
+        let chosen = Scratch::collect(call.par, out.len(), (0..out.len()).map(|i| choose(i) as i64));
+        store_integers(&chosen, out)?;
         let Some(logs) = rest.first_mut() else { return Ok(()) };
-        let logarithms: Vec<f64> = chosen.iter().enumerate().map(|(i, choice)| row(i)[*choice].ln()).collect();
-        store_floats(&logarithms, logs)
+        let logarithms = chosen.iter().enumerate().map(|(i, choice)| row(i)[*choice as usize].ln());
+        store_floats(&Scratch::collect(call.par, chosen.len(), logarithms), logs)
     }))
 }
 

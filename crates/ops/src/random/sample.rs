@@ -92,8 +92,8 @@ fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn
     let to = signature.outputs[0].dtype;
     check_numeric(signature.inputs[0].dtype)?;
     dispatch!(to, float, T => Ok(kernel_fn(signature, move |call| {
-        let a = floats(&call.inputs[0])?;
-        let b = if distribution.has_two() { &floats(&call.inputs[1])? } else { &a };
+        let a = floats(call.par, &call.inputs[0])?;
+        let b = if distribution.has_two() { &floats(call.par, &call.inputs[1])? } else { &a };
         let RandomKey { seed, position } = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
         fill(call.par, seed, position, out, |i, stream| distribution.draw(a[i / each], b[i / each], stream));

@@ -21,10 +21,10 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
     let row_bytes = signature.inputs[0].bytes().checked_div(rows).unwrap_or(0).max(1);
     Ok(kernel_fn(signature, move |call| {
         let RandomKey { seed, position } = key(call)?;
-        let mut order = vec![0; rows];
+        let mut order = Scratch::<usize>::new(call.par, rows);
         permutation(seed, position, &mut order);
         let x = call.inputs[0].bytes();
-        for (to, from) in call.outputs[0].bytes_mut().chunks_mut(row_bytes).zip(order) {
+        for (to, from) in call.outputs[0].bytes_mut().chunks_mut(row_bytes).zip(order.iter()) {
             to.copy_from_slice(&x[from * row_bytes..][..row_bytes]);
         }
         Ok(())

@@ -4,6 +4,7 @@ use super::{BlockedForm, Elementwise, LinesForm};
 use crate::definition::Attrs;
 use crate::execution::{Kernel, Signature};
 use mxrt_engine::OpError;
+use mxrt_kernels::Par;
 use mxrt_tensor::{Shape, TensorRef};
 use std::ops::Range;
 
@@ -69,7 +70,7 @@ pub struct Rewrites {
 }
 
 /// Shapes of all outputs from the contents of the inputs.
-pub type LateShapes = fn(&Attrs, &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError>;
+pub type LateShapes = fn(&dyn Par, &Attrs, &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError>;
 
 impl Rewrites {
     /// No rewrite at all; the fields that a definition does not set.

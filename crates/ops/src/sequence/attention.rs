@@ -169,8 +169,8 @@ fn bind_in_place(form: &KernelForm, signature: &Signature<'_>) -> Option<BoundKe
     })))
 }
 
-fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<Vec<T>, OpError> {
-    let mut out = vec![<T as mxrt_kernels::Element>::ZERO; checked_product(&view.shape)?];
+fn gather<T: Float>(par: &dyn Par, x: &TensorRef<'_>, view: &Strided) -> Result<Scratch<T>, OpError> {
+    let mut out = Scratch::new(par, checked_product(&view.shape)?);
     copy_strided(par, elements(x)?, view.offset, &view.strides, &view.shape, &mut out).map_err(kernel_error)?;
     Ok(out)
 }
@@ -220,8 +220,8 @@ fn bind_scores(
             return kernel;
         }
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
-            let a: Vec<T> = gather(call.par, &call.inputs[queries.0], &left)?;
-            let b: Vec<T> = gather(call.par, &call.inputs[keys.0], &right)?;
+            let a = gather::<T>(call.par, &call.inputs[queries.0], &left)?;
+            let b = gather::<T>(call.par, &call.inputs[keys.0], &right)?;
             gemm(call.par, product, &a, &b, elements_mut(&mut call.outputs[0])?);
             Ok(())
         })))
@@ -262,8 +262,8 @@ fn bind_values(attrs: &Attrs, signature: &Signature<'_>, place: ProjectionIndex)
             return kernel;
         }
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
-            let values: Vec<T> = gather(call.par, &call.inputs[0], &view)?;
-            let mut mixed = vec![<T as mxrt_kernels::Element>::ZERO; batch * m * n];
+            let values = gather::<T>(call.par, &call.inputs[0], &view)?;
+            let mut mixed = Scratch::new(call.par, batch * m * n);
             gemm(call.par, product, elements(&call.inputs[1])?, &values, &mut mixed);
             let out = elements_mut(&mut call.outputs[0])?;
             copy_strided(call.par, &mixed, 0, &back, &[m, batch, n], out).map_err(kernel_error)

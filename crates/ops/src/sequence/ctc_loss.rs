@@ -85,41 +85,48 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     let lengths = [attrs.bool("use_data_lengths"), attrs.bool("use_label_lengths")];
     let cost = 1_000 + 4 * shape.size() as u64;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
-        let targets = targets(&loss, padding, lengths, &call.inputs[1..])?;
+        let mut symbols = Scratch::<usize>::new(call.par, call.inputs[1].len());
+        let targets = targets(call.par, &loss, padding, lengths, &call.inputs[1..], &mut symbols)?;
         loss.run(call.par, elements::<T>(&call.inputs[0])?, &targets, elements_mut(&mut call.outputs[0])?);
         Ok(())
     })))
 }
 
-/// The target of each sequence. Errors name values out of range.
-fn targets(
+/// The target of each sequence, with its symbols in `symbols`. Errors name values out of range.
+fn targets<'a>(
+    par: &dyn Par,
     loss: &CtcLoss,
     padding: i64,
     [data_lengths, label_lengths]: [bool; 2],
     inputs: &[TensorRef<'_>],
-) -> Result<Vec<CtcTarget>, OpError> {
-    let labels = integers(&inputs[0])?;
+    symbols: &'a mut [usize],
+) -> Result<Scratch<CtcTarget<'a>>, OpError> {
+    let labels = integers(par, &inputs[0])?;
     let width = inputs[0].shape[1];
-    let steps = if data_lengths { Some(integers(&inputs[1])?) } else { None };
-    let counts = if label_lengths { Some(integers(&inputs[1 + usize::from(data_lengths)])?) } else { None };
+    let steps = if data_lengths { Some(integers(par, &inputs[1])?) } else { None };
+    let counts = if label_lengths { Some(integers(par, &inputs[1 + usize::from(data_lengths)])?) } else { None };
     let bounded = |what: &str, i: usize, value: i64, most: usize| {
         usize::try_from(value)
             .ok()
             .filter(|v| *v <= most)
             .ok_or_else(|| value_error(format!("{what} of sequence {i} is {value}; expected 0 to {most}")))
     };
-    (0..loss.batch)
-        .map(|i| {
-            let row = &labels[i * width..][..width];
-            let count = match &counts {
-                Some(counts) => bounded("the label length", i, counts[i], width)?,
-                None => row.iter().position(|label| *label == padding).unwrap_or(width),
-            };
-            let steps = steps.as_ref().map_or(Ok(loss.steps), |s| bounded("the data length", i, s[i], loss.steps))?;
-            let symbol = |label: &i64| bounded("a label", i, *label, loss.symbols - 1);
-            Ok(CtcTarget { labels: row[..count].iter().map(symbol).collect::<Result<_, _>>()?, steps })
-        })
-        .collect()
+    let mut rest = symbols;
+    let targets = (0..loss.batch).map(|i| {
+        let row = &labels[i * width..][..width];
+        let count = match &counts {
+            Some(counts) => bounded("the label length", i, counts[i], width)?,
+            None => row.iter().position(|label| *label == padding).unwrap_or(width),
+        };
+        let steps = steps.as_ref().map_or(Ok(loss.steps), |s| bounded("the data length", i, s[i], loss.steps))?;
+        let (symbols, others) = std::mem::take(&mut rest).split_at_mut(count);
+        rest = others;
+        for (symbol, label) in symbols.iter_mut().zip(row) {
+            *symbol = bounded("a label", i, *label, loss.symbols - 1)?;
+        }
+        Ok(CtcTarget { labels: symbols, steps })
+    });
+    Scratch::try_collect(par, loss.batch, targets)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();
         let out = call.outputs[0].bytes_mut();
-        for (n, length) in lengths.into_iter().enumerate() {
+        for (n, length) in lengths.iter().copied().enumerate() {
             out[n * steps.bytes..][..steps.bytes].copy_from_slice(&x[steps.at(length.max(1) - 1, n)]);
         }
         Ok(())

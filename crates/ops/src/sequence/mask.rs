@@ -38,7 +38,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let value = [T::from_f64(value)];
         let value: &[u8] = bytemuck::cast_slice(&value);
         let out = call.outputs[0].bytes_mut();
-        for (n, length) in lengths.into_iter().enumerate() {
+        for (n, length) in lengths.iter().copied().enumerate() {
             for t in length..steps.time {
                 out[steps.at(t, n)].chunks_mut(value.len()).for_each(|v| v.copy_from_slice(value));
             }

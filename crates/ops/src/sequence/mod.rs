@@ -89,11 +89,12 @@ impl TimeSteps {
     }
 
     /// The length of every sequence, none longer than there are steps.
-    fn lengths(&self, call: &KernelCall<'_, '_>) -> Result<Vec<usize>, OpError> {
+    fn lengths(&self, call: &KernelCall<'_, '_>) -> Result<Scratch<usize>, OpError> {
         if !self.with_lengths {
-            return Ok(vec![self.time; self.batch]);
+            return Ok(Scratch::filled(call.par, self.batch, self.time));
         }
-        let given = integers(call.inputs.get(1).ok_or_else(wrong_arity)?)?;
-        Ok(given.iter().map(|l| usize::try_from(*l).unwrap_or(0).min(self.time)).collect())
+        let given = integers(call.par, call.inputs.get(1).ok_or_else(wrong_arity)?)?;
+        let lengths = given.iter().map(|l| usize::try_from(*l).unwrap_or(0).min(self.time));
+        Ok(Scratch::collect(call.par, given.len(), lengths))
     }
 }

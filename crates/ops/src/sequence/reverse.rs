@@ -29,7 +29,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         let lengths = steps.lengths(call)?;
         let x = call.inputs[0].bytes();
         let out = call.outputs[0].bytes_mut();
-        for (n, length) in lengths.into_iter().enumerate() {
+        for (n, length) in lengths.iter().copied().enumerate() {
             for t in 0..steps.time {
                 let from = if t < length { length - 1 - t } else { t };
                 out[steps.at(t, n)].copy_from_slice(&x[steps.at(from, n)]);

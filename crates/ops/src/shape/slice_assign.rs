@@ -62,7 +62,7 @@ fn bind_scalar(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kerne
     let (number, count) = (attrs.float("scalar"), checked_product(&part)?);
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
-        let values = vec![T::from_f64(number); count];
+        let values = Scratch::filled(call.par, count, T::from_f64(number));
         let out = &mut call.outputs[0];
         let shape = out.shape;
         assign_slice(&values, &part, elements_mut(out)?, shape, &begin, &step).map_err(kernel_error)

@@ -95,7 +95,8 @@ pub(super) fn is_zero(dtype: DType, element: &[u8]) -> bool {
 
 fn dense_to_csr(call: &SparseCall<'_>, dense: TensorRef<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
     let ([rows, columns], size) = (matrix_shape(dense.shape)?, dense.dtype.size());
-    let (mut indices, mut pointers, mut from) = (Vec::new(), Vec::with_capacity(rows + 1), Vec::new());
+    let [mut indices, mut pointers] = [(); 2].map(|()| ScratchList::new(call.par));
+    let mut from = ScratchList::new(call.par);
     pointers.push(0);
     for row in 0..rows {
         for column in 0..columns {
@@ -108,7 +109,7 @@ fn dense_to_csr(call: &SparseCall<'_>, dense: TensorRef<'_>, output: &mut Stored
         pointers.push(indices.len() as i64);
     }
     call.store(output, &indices, &pointers, |values| {
-        copy_values(dense.bytes(), values.bytes_mut(), size, from.into_iter());
+        copy_values(dense.bytes(), values.bytes_mut(), size, from.iter().copied());
         Ok(())
     })
 }
@@ -116,10 +117,10 @@ fn dense_to_csr(call: &SparseCall<'_>, dense: TensorRef<'_>, output: &mut Stored
 fn dense_to_rows(call: &SparseCall<'_>, dense: TensorRef<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
     let (size, width) = (dense.dtype.size(), value_bytes(&dense));
     let holds = |row: &[u8]| row.chunks_exact(size).any(|element| !is_zero(dense.dtype, element));
-    let rows: Vec<i64> = match width {
-        0 => Vec::new(),
-        _ => (0i64..).zip(dense.bytes().chunks_exact(width)).filter(|(_, row)| holds(row)).map(|(i, _)| i).collect(),
-    };
+    let mut rows = ScratchList::new(call.par);
+    if width > 0 {
+        rows.extend((0i64..).zip(dense.bytes().chunks_exact(width)).filter(|(_, row)| holds(row)).map(|(i, _)| i));
+    }
     call.store(output, &rows, &[], |values| {
         copy_values(dense.bytes(), values.bytes_mut(), width, rows.iter().map(|row| *row as usize));
         Ok(())

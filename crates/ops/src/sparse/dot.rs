@@ -6,6 +6,7 @@ use crate::definition::wrong_arity;
 use crate::execution::{elements, elements_mut, floats, store_floats};
 use mxrt_engine::OpError;
 use mxrt_kernels::sparse::{Csr as Matrix, Number, csr_times_rows, rows_times_csr, transposed_csr_times_rows};
+use mxrt_kernels::{Par, Scratch, ScratchList};
 use mxrt_tensor::StorageType::{Csr, Default as Dense, RowSparse};
 use mxrt_tensor::{CsrRef, DType, StorageType, StoredInput, StoredOutput, TensorMut, TensorRef, TensorType};
 
@@ -47,7 +48,7 @@ struct Operands<'a, T> {
 fn product<T: Number>(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
     let [a, b] = call.inputs else { return Err(wrong_arity()) };
     let operands = Operands { a: elements::<T>(&a.values())?, b: elements::<T>(&b.values())? };
-    multiply(call, output, &operands, |values, run| {
+    multiply(call, output, &operands, |_, values, run| {
         run(elements_mut::<T>(values)?);
         Ok(())
     })
@@ -56,15 +57,15 @@ fn product<T: Number>(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> R
 /// Products of other numbers, in double precision.
 fn in_double(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
     let [a, b] = call.inputs else { return Err(wrong_arity()) };
-    let (a, b) = (floats(&a.values())?, floats(&b.values())?);
-    multiply(call, output, &Operands { a: &a, b: &b }, |values, run| {
-        let mut numbers = vec![0.0; values.len()];
+    let (a, b) = (floats(call.par, &a.values())?, floats(call.par, &b.values())?);
+    multiply(call, output, &Operands { a: &a, b: &b }, |par, values, run| {
+        let mut numbers = Scratch::filled(par, values.len(), 0.0);
         run(&mut numbers);
         store_floats(&numbers, values)
     })
 }
 
-type Store<T> = fn(&mut TensorMut<'_>, &dyn Fn(&mut [T])) -> Result<(), OpError>;
+type Store<T> = fn(&dyn Par, &mut TensorMut<'_>, &dyn Fn(&mut [T])) -> Result<(), OpError>;
 
 fn multiply<T: Number>(
     call: &SparseCall<'_>,
@@ -76,7 +77,7 @@ fn multiply<T: Number>(
         ([StoredInput::Csr(a), b], false) => {
             let (a, width) = (with_values(*a, values.a), columns_of(b));
             let stored = stored_rows(b);
-            store(dense_out(output)?, &|out| csr_times_rows(call.par, a, values.b, width, &stored, out))
+            store(call.par, dense_out(output)?, &|out| csr_times_rows(call.par, a, values.b, width, &stored, out))
         }
         ([StoredInput::Csr(a), b], true) => transposed(call, output, (*a, b), values, store),
         ([StoredInput::Dense(a), StoredInput::Csr(b)], false) => dense_times_csr(call, output, (a, *b), values, store),
@@ -117,16 +118,16 @@ fn transposed<T: Number>(
     let stored = |row: usize| stored(row as i64);
     if let StoredOutput::Dense(out) = output {
         let place = |column: i64| usize::try_from(column).ok();
-        return store(out, &|out| transposed_csr_times_rows(matrix, values.b, width, stored, place, out));
+        return store(call.par, out, &|out| transposed_csr_times_rows(matrix, values.b, width, stored, place, out));
     }
     // The rows of the result are the columns that some row of both operands has.
     let used = (0..matrix.rows()).filter(|row| stored(*row).is_some());
-    let mut rows: Vec<i64> = used.flat_map(|row| a.columns[matrix.row(row)].iter().copied()).collect();
-    rows.sort_unstable();
-    rows.dedup();
+    let mut rows = ScratchList::new(call.par);
+    used.for_each(|row| rows.extend_from_slice(&a.columns[matrix.row(row)]));
+    rows.sort_distinct();
     let place = |column: i64| rows.binary_search(&column).ok();
     call.store(output, &rows, &[], |to| {
-        store(to, &|out| transposed_csr_times_rows(matrix, values.b, width, stored, place, out))
+        store(call.par, to, &|out| transposed_csr_times_rows(matrix, values.b, width, stored, place, out))
     })
 }
 
@@ -142,17 +143,19 @@ fn dense_times_csr<T: Number>(
     let ([rows, depth], [_, width]) = (matrix_shape(a.shape)?, matrix_shape(b.shape)?);
     let matrix = with_values(b, values.b);
     if let StoredOutput::Dense(out) = output {
-        let places: Vec<usize> = b.columns.iter().map(|column| *column as usize).collect();
-        return store(out, &|out| rows_times_csr(call.par, values.a, depth, matrix, &places, width, out));
+        let places = Scratch::collect(call.par, b.columns.len(), b.columns.iter().map(|column| *column as usize));
+        return store(call.par, out, &|out| rows_times_csr(call.par, values.a, depth, matrix, &places, width, out));
     }
-    let mut used = b.columns.to_vec();
-    used.sort_unstable();
-    used.dedup();
-    let places: Vec<usize> = b.columns.iter().map(|column| used.binary_search(column).unwrap_or(0)).collect();
-    let columns: Vec<i64> = (0..rows).flat_map(|_| used.iter().copied()).collect();
-    let pointers: Vec<i64> = (0..=rows).map(|row| (row * used.len()) as i64).collect();
+    let mut used = ScratchList::new(call.par);
+    used.extend_from_slice(b.columns);
+    used.sort_distinct();
+    let place = |column: &i64| used.binary_search(column).unwrap_or(0);
+    let places = Scratch::collect(call.par, b.columns.len(), b.columns.iter().map(place));
+    let columns = (0..rows).flat_map(|_| used.iter().copied());
+    let columns = Scratch::collect(call.par, rows.saturating_mul(used.len()), columns);
+    let pointers = Scratch::collect(call.par, rows + 1, (0..=rows).map(|row| (row * used.len()) as i64));
     call.store(output, &columns, &pointers, |to| {
-        store(to, &|out| rows_times_csr(call.par, values.a, depth, matrix, &places, used.len(), out))
+        store(call.par, to, &|out| rows_times_csr(call.par, values.a, depth, matrix, &places, used.len(), out))
     })
 }
 

@@ -5,6 +5,7 @@ use super::cast::is_zero;
 use super::{Choice, SparseFamily};
 use crate::definition::wrong_arity;
 use mxrt_engine::OpError;
+use mxrt_kernels::{Par, Scratch, ScratchList};
 use mxrt_tensor::StorageType::{Csr, Default as Dense, RowSparse};
 use mxrt_tensor::{Shape, StoredInput, StoredOutput, TensorRef, TensorType};
 use std::cmp::Ordering;
@@ -52,7 +53,8 @@ pub(super) static ZEROS: SparseFamily = SparseFamily {
     choose: |query| Choice::Kernel(query.stored[0]),
     run: |call, output| {
         let input = call.first()?;
-        let pointers = if input.storage() == Csr { vec![0; input.shape()[0] + 1] } else { Vec::new() };
+        let rows = if input.storage() == Csr { input.shape()[0] + 1 } else { 0 };
+        let pointers = Scratch::filled(call.par, rows, 0);
         call.store(output, &[], &pointers, |_| Ok(()))
     },
 };
@@ -159,8 +161,8 @@ fn run_picked(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<()
     match first {
         StoredInput::RowSparse(array) => copy_values(from, to, width, array.rows.iter().map(|row| *row as usize)),
         _ => {
-            let places = places(first, dense.shape)?;
-            copy_values(from, to, width, places.into_iter());
+            let places = places(call.par, first, dense.shape)?;
+            copy_values(from, to, width, places.iter().copied());
         }
     }
     let picked = picked.view();
@@ -169,25 +171,24 @@ fn run_picked(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<()
 }
 
 /// Finds the element of an array that is broadcast to a csr matrix, for each value of the matrix.
-fn places(matrix: StoredInput<'_>, other: &Shape) -> Result<Vec<usize>, OpError> {
+fn places(par: &dyn Par, matrix: StoredInput<'_>, other: &Shape) -> Result<Scratch<usize>, OpError> {
     let ([_, columns], (indices, pointers)) = (matrix_shape(matrix.shape())?, positions(&matrix)?);
     let extent = |from_end: usize| other.len().checked_sub(from_end).map_or(1, |axis| other[axis]);
     let (down, across) = (extent(2), extent(1));
     let step = if across == columns && columns != 1 { 1 } else { 0 };
     let row_step = if down > 1 { across } else { 0 };
-    let mut places = Vec::with_capacity(indices.len());
-    for (row, ends) in pointers.windows(2).enumerate() {
+    let places = pointers.windows(2).enumerate().flat_map(|(row, ends)| {
         let stored = &indices[ends[0] as usize..ends[1] as usize];
-        places.extend(stored.iter().map(|column| row * row_step + *column as usize * step));
-    }
-    Ok(places)
+        stored.iter().map(move |column| row * row_step + *column as usize * step)
+    });
+    Ok(Scratch::collect(par, indices.len(), places))
 }
 
 /// A position of the merged arrays, and where each of the two has its value.
 type Merged = (i64, [Option<usize>; 2]);
 
 /// Merges rising positions.
-fn merge(out: &mut Vec<Merged>, a: (&[i64], usize), b: (&[i64], usize)) {
+fn merge(out: &mut ScratchList<'_, Merged>, a: (&[i64], usize), b: (&[i64], usize)) {
     let (mut i, mut j) = (0, 0);
     while i < a.0.len() || j < b.0.len() {
         let order = match (a.0.get(i), b.0.get(j)) {
@@ -209,7 +210,7 @@ fn merge(out: &mut Vec<Merged>, a: (&[i64], usize), b: (&[i64], usize)) {
 fn run_merged(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), OpError> {
     let [a, b] = call.inputs else { return Err(wrong_arity()) };
     let ((rows_a, ends_a), (rows_b, ends_b)) = (positions(a)?, positions(b)?);
-    let (mut merged, mut pointers): (Vec<Merged>, Vec<i64>) = (Vec::new(), Vec::new());
+    let (mut merged, mut pointers) = (ScratchList::<Merged>::new(call.par), ScratchList::new(call.par));
     if ends_a.is_empty() {
         merge(&mut merged, (rows_a, 0), (rows_b, 0));
     } else {
@@ -227,7 +228,7 @@ fn run_merged(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<()
         let width = value_bytes(&values);
         if width > 0 {
             let mut view = memory.view_mut();
-            for (to, (_, from)) in view.bytes_mut().chunks_exact_mut(width).zip(&merged) {
+            for (to, (_, from)) in view.bytes_mut().chunks_exact_mut(width).zip(merged.iter()) {
                 if let Some(i) = from[side] {
                     to.copy_from_slice(&values.bytes()[i * width..(i + 1) * width]);
                 }
@@ -237,7 +238,7 @@ fn run_merged(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<()
     };
     let (left, right) = (aligned(0, a.values())?, aligned(1, b.values())?);
     let operands = [left.view(), right.view()];
-    let indices: Vec<i64> = merged.iter().map(|(position, _)| *position).collect();
+    let indices = Scratch::collect(call.par, merged.len(), merged.iter().map(|(position, _)| *position));
     if pointers.is_empty() {
         return call.store(output, &indices, &[], |values| call.on_values(&operands, values));
     }
@@ -256,14 +257,15 @@ pub(super) fn store_without_zeros(
 ) -> Result<(), OpError> {
     let size = values.dtype.size();
     let holds = |i: &usize| !is_zero(values.dtype, &values.bytes()[i * size..(i + 1) * size]);
-    let (mut kept, mut ends) = (Vec::new(), vec![0]);
+    let (mut kept, mut ends) = (ScratchList::new(call.par), ScratchList::new(call.par));
+    ends.push(0);
     for range in pointers.windows(2) {
         kept.extend((range[0] as usize..range[1] as usize).filter(holds));
         ends.push(kept.len() as i64);
     }
-    let indices: Vec<i64> = kept.iter().map(|i| columns[*i]).collect();
+    let indices = Scratch::collect(call.par, kept.len(), kept.iter().map(|i| columns[*i]));
     call.store(output, &indices, &ends, |out| {
-        copy_values(values.bytes(), out.bytes_mut(), size, kept.into_iter());
+        copy_values(values.bytes(), out.bytes_mut(), size, kept.iter().copied());
         Ok(())
     })
 }

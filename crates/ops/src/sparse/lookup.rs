@@ -6,6 +6,7 @@ use super::rows::{first_matrix, pick_rows, start_as};
 use super::{Choice, SparseFamily};
 use crate::definition::wrong_arity;
 use crate::execution::integers;
+use mxrt_kernels::Scratch;
 use mxrt_tensor::StorageType::{Csr, Default as Dense, RowSparse};
 
 /// Rows of a row_sparse table. Rows that it does not store are zero.
@@ -21,7 +22,7 @@ pub(super) static EMBEDDING: SparseFamily = SparseFamily {
         let out = dense_out(output)?.bytes_mut();
         out.fill(0);
         if width > 0 {
-            for (to, number) in out.chunks_exact_mut(width).zip(integers(&numbers)?.iter()) {
+            for (to, number) in out.chunks_exact_mut(width).zip(integers(call.par, &numbers)?.iter()) {
                 if let Ok(i) = table.rows.binary_search(&(*number).clamp(0, last)) {
                     to.copy_from_slice(&table.values.bytes()[i * width..(i + 1) * width]);
                 }
@@ -70,7 +71,9 @@ pub(super) static TAKE: SparseFamily = SparseFamily {
         let rows = call.csr(0)?.shape[0] as i64;
         let wraps = call.attrs.str("mode") == "wrap";
         let inside = |n: &i64| if wraps { n.rem_euclid(rows) } else { (*n).clamp(0, rows - 1) };
-        let picked: Vec<usize> = integers(&call.dense(1)?)?.iter().map(|n| inside(n) as usize).collect();
+        let numbers = call.dense(1)?;
+        let numbers = integers(call.par, &numbers)?;
+        let picked = Scratch::collect(call.par, numbers.len(), numbers.iter().map(|n| inside(n) as usize));
         pick_rows(call, output, &picked)
     },
 };

@@ -5,6 +5,7 @@ use super::{Choice, SparseFamily};
 use crate::math::reduce::{left_shape, reduced_axes};
 use crate::prelude::*;
 use mxrt_engine::OpError;
+use mxrt_kernels::Par;
 use mxrt_tensor::StorageType::{Csr, Default as Dense, RowSparse};
 use mxrt_tensor::{DType, PartialShape, Shape, StoredOutput, TensorMut, TensorRef};
 
@@ -29,8 +30,9 @@ pub static OPS: &[OpDef] = &[
             check_float(signature.inputs[0].dtype)?;
             Ok(kernel_fn(signature, move |call| {
                 let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-                let squares: Vec<f64> = floats(data)?.into_iter().map(|v| v * v).collect();
-                store_floats(&dense_sums(&squares, &shape, &reduced), out)
+                let mut squares = floats(call.par, data)?;
+                squares.iter_mut().for_each(|v| *v *= *v);
+                store_floats(&dense_sums(call.par, &squares, &shape, &reduced), out)
             }))
         },
         ..OpDef::BASE
@@ -57,9 +59,9 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-fn dense_sums(values: &[f64], shape: &Shape, reduced: &[bool]) -> Vec<f64> {
+fn dense_sums(par: &dyn Par, values: &[f64], shape: &Shape, reduced: &[bool]) -> Scratch<f64> {
     let kept: Vec<usize> = shape.iter().zip(reduced).map(|(n, r)| if *r { 1 } else { *n }).collect();
-    let mut sums = vec![0.0; kept.iter().product()];
+    let mut sums = Scratch::filled(par, kept.iter().product(), 0.0);
     let strides = Shape::from(kept.clone()).strides();
     for (i, value) in values.iter().enumerate() {
         let (mut rest, mut at) = (i, 0);
@@ -88,18 +90,20 @@ pub(super) static SUMS: SparseFamily = SparseFamily {
         let count = if over_rows { rows } else { columns };
         let mean = call.def.name == "mean";
         if out.dtype.is_float() {
-            let mut sums = vec![0.0; out.len()];
-            add_up(&floats(&matrix.values)?, matrix.pointers, place, &mut sums);
+            let mut sums = Scratch::filled(call.par, out.len(), 0.0);
+            add_up(&floats(call.par, &matrix.values)?, matrix.pointers, place, &mut sums);
             if mean {
                 sums.iter_mut().for_each(|sum| *sum /= count as f64);
             }
             return store_floats(&sums, out);
         }
-        let mut sums = vec![Whole(0); out.len()];
-        let values: Vec<Whole> = integers(&matrix.values)?.iter().map(|v| Whole(*v)).collect();
+        let mut sums = Scratch::filled(call.par, out.len(), Whole(0));
+        let values = integers(call.par, &matrix.values)?;
+        let values = Scratch::collect(call.par, values.len(), values.iter().map(|v| Whole(*v)));
         add_up(&values, matrix.pointers, place, &mut sums);
         let divisor = if mean { count.max(1) as i64 } else { 1 };
-        store_integers(&sums.iter().map(|sum| sum.0 / divisor).collect::<Vec<i64>>(), out)
+        let results = sums.iter().map(|sum| sum.0 / divisor);
+        store_integers(&Scratch::collect(call.par, sums.len(), results), out)
     },
 };
 
@@ -138,7 +142,7 @@ pub(super) static NORM: SparseFamily = SparseFamily {
         if all && float && plain && query.attrs.int("ord") == 2 { Choice::Kernel(Dense) } else { Choice::Warned }
     },
     run: |call, output| {
-        let squares: f64 = floats(&call.first()?.values())?.into_iter().map(|v| v * v).sum();
+        let squares: f64 = floats(call.par, &call.first()?.values())?.iter().map(|v| v * v).sum();
         store_floats(&[squares.sqrt()], dense_out(output)?)
     },
 };
@@ -159,17 +163,17 @@ fn squares(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), O
     let data = call.rows(0)?;
     let [rows, width] = matrix_shape(data.shape)?;
     if call.attrs.opt_ints("axis") == Some(&[0]) {
-        let mut sums = vec![0.0; width];
-        for (i, value) in floats(&data.values)?.into_iter().enumerate() {
+        let mut sums = Scratch::filled(call.par, width, 0.0);
+        for (i, value) in floats(call.par, &data.values)?.iter().enumerate() {
             sums[i % width.max(1)] += value * value;
         }
         return store_floats(&sums, dense_out(output)?);
     }
-    let sums = row_squares(&data.values, width)?;
+    let sums = row_squares(call.par, &data.values, width)?;
     match output {
         StoredOutput::Dense(out) => {
-            let mut all = vec![0.0; rows];
-            data.rows.iter().zip(sums).for_each(|(row, sum)| all[*row as usize] = sum);
+            let mut all = Scratch::filled(call.par, rows, 0.0);
+            data.rows.iter().zip(sums.iter()).for_each(|(row, sum)| all[*row as usize] = *sum);
             store_floats(&all, out)
         }
         StoredOutput::Sparse { .. } => {
@@ -178,9 +182,10 @@ fn squares(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), O
     }
 }
 
-fn row_squares(values: &TensorRef<'_>, width: usize) -> Result<Vec<f64>, OpError> {
-    let values = floats(values)?;
-    Ok(values.chunks_exact(width.max(1)).map(|row| row.iter().map(|v| v * v).sum()).collect())
+fn row_squares(par: &dyn Par, values: &TensorRef<'_>, width: usize) -> Result<Scratch<f64>, OpError> {
+    let values = floats(par, values)?;
+    let sums = values.chunks_exact(width.max(1)).map(|row| row.iter().map(|v| v * v).sum());
+    Ok(Scratch::collect(par, values.len() / width.max(1), sums))
 }
 
 pub(super) static COUNT: SparseFamily = SparseFamily {
@@ -191,11 +196,13 @@ pub(super) static COUNT: SparseFamily = SparseFamily {
     },
     run: |call, output| {
         let (matrix, out) = (call.csr(0)?, dense_out(output)?);
-        let mut counts = vec![0; out.len()];
+        let mut counts = Scratch::filled(call.par, out.len(), 0);
         match call.attrs.opt_int("axis") {
             None => counts[0] = matrix.columns.len() as i64,
             Some(0) => matrix.columns.iter().for_each(|column| counts[*column as usize] += 1),
-            Some(_) => matrix.pointers.windows(2).zip(&mut counts).for_each(|(ends, count)| *count = ends[1] - ends[0]),
+            Some(_) => {
+                matrix.pointers.windows(2).zip(counts.iter_mut()).for_each(|(ends, count)| *count = ends[1] - ends[0])
+            }
         }
         store_integers(&counts, out)
     },

@@ -29,8 +29,8 @@ pub static OPS: &[OpDef] = &[OpDef {
             let ([data, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
             let width = value_bytes(data);
             out.bytes_mut().fill(0);
-            for row in wanted_rows(&integers(indices)?, rows)? {
-                let bytes = row as usize * width..(row as usize + 1) * width;
+            for row in wanted_rows(call.par, &integers(call.par, indices)?, rows)?.iter().map(|row| *row as usize) {
+                let bytes = row * width..(row + 1) * width;
                 out.bytes_mut()[bytes.clone()].copy_from_slice(&data.bytes()[bytes]);
             }
             Ok(())
@@ -40,13 +40,13 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 /// The rows that are named, rising and each once.
-fn wanted_rows(indices: &[i64], rows: usize) -> Result<Vec<i64>, OpError> {
+fn wanted_rows<'a>(par: &'a dyn Par, indices: &[i64], rows: usize) -> Result<ScratchList<'a, i64>, OpError> {
     if let Some(row) = indices.iter().find(|row| usize::try_from(**row).map_or(true, |row| row >= rows)) {
         return Err(value_error(format!("row {row} is not in the array, which has {rows} rows")));
     }
-    let mut wanted = indices.to_vec();
-    wanted.sort_unstable();
-    wanted.dedup();
+    let mut wanted = ScratchList::new(par);
+    wanted.extend_from_slice(indices);
+    wanted.sort_distinct();
     Ok(wanted)
 }
 
@@ -58,7 +58,7 @@ pub(super) static RETAIN: SparseFamily = SparseFamily {
     },
     run: |call, output| {
         let data = call.rows(0)?;
-        let mut wanted = wanted_rows(&integers(&call.dense(1)?)?, data.shape[0])?;
+        let mut wanted = wanted_rows(call.par, &integers(call.par, &call.dense(1)?)?, data.shape[0])?;
         // MXNet stores a row of zeros for one that is not stored, but none of an array that has none.
         if data.rows.is_empty() {
             wanted.clear();
@@ -67,7 +67,7 @@ pub(super) static RETAIN: SparseFamily = SparseFamily {
         call.store(output, &wanted, &[], |values| {
             values.bytes_mut().fill(0);
             if width > 0 {
-                for (to, row) in values.bytes_mut().chunks_exact_mut(width).zip(&wanted) {
+                for (to, row) in values.bytes_mut().chunks_exact_mut(width).zip(wanted.iter()) {
                     if let Ok(i) = data.rows.binary_search(row) {
                         to.copy_from_slice(&data.values.bytes()[i * width..(i + 1) * width]);
                     }
@@ -88,16 +88,18 @@ pub(super) static SLICE: SparseFamily = SparseFamily {
     run: |call, output| {
         let matrix = call.csr(0)?;
         let [rows, columns] = slice_ranges(call.attrs, matrix.shape).ok_or_else(wrong_arity)?;
-        let (mut kept, mut pointers) = (Vec::new(), vec![0]);
+        let (mut kept, mut pointers) = (ScratchList::new(call.par), ScratchList::new(call.par));
+        pointers.push(0);
         let inside = |i: &usize| columns.contains(&(matrix.columns[*i] as usize));
         for row in rows {
             kept.extend(matrix.row(row).filter(inside));
             pointers.push(kept.len() as i64);
         }
-        let indices: Vec<i64> = kept.iter().map(|i| matrix.columns[*i] - columns.start as i64).collect();
+        let indices = kept.iter().map(|i| matrix.columns[*i] - columns.start as i64);
+        let indices = Scratch::collect(call.par, kept.len(), indices);
         call.store(output, &indices, &pointers, |values| {
             let size = values.dtype.size();
-            copy_values(matrix.values.bytes(), values.bytes_mut(), size, kept.into_iter());
+            copy_values(matrix.values.bytes(), values.bytes_mut(), size, kept.iter().copied());
             Ok(())
         })
     },
@@ -127,7 +129,8 @@ pub(super) static CONCAT: SparseFamily = SparseFamily {
         if all && matches!(query.attrs.int("dim"), 0 | -2) { Choice::Kernel(Csr) } else { Choice::Warned }
     },
     run: |call, output| {
-        let (mut columns, mut pointers) = (Vec::new(), vec![0]);
+        let (mut columns, mut pointers) = (ScratchList::new(call.par), ScratchList::new(call.par));
+        pointers.push(0);
         for i in 0..call.inputs.len() {
             let (matrix, before) = (call.csr(i)?, columns.len() as i64);
             columns.extend_from_slice(matrix.columns);
@@ -158,18 +161,17 @@ pub(super) static SUM_OF_ARRAYS: SparseFamily = SparseFamily {
         }
     },
     run: |call, output| {
-        let mut rows: Vec<i64> = Vec::new();
+        let mut rows = ScratchList::new(call.par);
         for i in 0..call.inputs.len() {
             rows.extend_from_slice(call.rows(i)?.rows);
         }
-        rows.sort_unstable();
-        rows.dedup();
+        rows.sort_distinct();
         call.store(output, &rows, &[], |values| {
             let width = values.shape.iter().skip(1).product::<usize>();
-            let mut sums = vec![0.0; values.len()];
+            let mut sums = Scratch::filled(call.par, values.len(), 0.0);
             for i in 0..call.inputs.len() {
                 let array = call.rows(i)?;
-                let added = floats(&array.values)?;
+                let added = floats(call.par, &array.values)?;
                 for (from, row) in array.rows.iter().enumerate() {
                     let to = rows.binary_search(row).unwrap_or(0) * width;
                     let added = &added[from * width..(from + 1) * width];
@@ -184,15 +186,16 @@ pub(super) static SUM_OF_ARRAYS: SparseFamily = SparseFamily {
 /// Rows of a csr matrix by number.
 pub(super) fn pick_rows(call: &SparseCall<'_>, output: &mut StoredOutput<'_>, rows: &[usize]) -> Result<(), OpError> {
     let matrix = call.csr(0)?;
-    let (mut kept, mut pointers) = (Vec::new(), vec![0]);
+    let (mut kept, mut pointers) = (ScratchList::new(call.par), ScratchList::new(call.par));
+    pointers.push(0);
     for row in rows {
         kept.extend(matrix.row(*row));
         pointers.push(kept.len() as i64);
     }
-    let columns: Vec<i64> = kept.iter().map(|i| matrix.columns[*i]).collect();
+    let columns = Scratch::collect(call.par, kept.len(), kept.iter().map(|i| matrix.columns[*i]));
     call.store(output, &columns, &pointers, |values| {
         let size = values.dtype.size();
-        copy_values(matrix.values.bytes(), values.bytes_mut(), size, kept.into_iter());
+        copy_values(matrix.values.bytes(), values.bytes_mut(), size, kept.iter().copied());
         Ok(())
     })
 }

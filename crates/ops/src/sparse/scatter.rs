@@ -50,7 +50,7 @@ fn with_number(function: Binary, attrs: &Attrs, signature: &Signature<'_>) -> Re
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let ([data], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let data = elements::<T>(data)?;
-        let numbers = vec![T::from_f64(number); data.len()];
+        let numbers = Scratch::filled(call.par, data.len(), T::from_f64(number));
         elementwise::binary(call.par, function, data, &numbers, elements_mut(out)?);
         Ok(())
     })))

@@ -4,7 +4,7 @@ use super::call::SparseCall;
 use super::invoke::{Arrays, convert_into, described, home, is_on_device, on_host, only, stored_on};
 use super::{SparseFamily, family};
 use crate::definition::{Attrs, OpDef, infer_with_outputs, not_implemented};
-use crate::execution::{EnginePar, Invocation, check_call, check_context};
+use crate::execution::{EnginePar, Invocation, catch_refusal, check_call, check_context};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Cost, OpError};
 use mxrt_tensor::{Context, Launch, NDArray, StorageType, TensorType, describe_inputs, launch_stored};
@@ -90,7 +90,8 @@ impl StoredCall {
             let (def, attrs) = (self.def, &self.attrs);
             let call = SparseCall { def, attrs, options, par: &par, engine: ctx.engine(), inputs };
             let types = || self.inputs.iter().map(|(_, tensor)| tensor);
-            (self.family.run)(&call, output).map_err(|e| describe_inputs(e.op(def.name).attrs(attrs.pairs()), types()))
+            catch_refusal(|| (self.family.run)(&call, output))
+                .map_err(|e| describe_inputs(e.op(def.name).attrs(attrs.pairs()), types()))
         });
         deliver(target, context, result, outputs)
     }
