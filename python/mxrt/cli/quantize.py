@@ -86,6 +86,8 @@ def main(args: argparse.Namespace) -> int:
         made = _quantized(model, arrays, labels, budget, args.calib_mode, progress)
     prefix = str(symbol).removesuffix("-symbol.json")
     made.save(prefix)
+    if is_random(args.data):
+        note("quantize", "random numbers do not have the ranges of samples: the new files are for a trial alone")
     made.report["model"] = model.files.name
     made.report["symbol"], made.report["parameters"] = str(symbol), f"{prefix}-0000.params"
     if page is not None:
@@ -125,8 +127,6 @@ def _samples(args: argparse.Namespace, model: Loaded) -> list[dict[str, np.ndarr
             batches.append({name: np.concatenate([one[name] for one in waiting]) for name in waiting[0]})
             waiting.clear()
 
-    if is_random(args.data):
-        note("quantize", "random numbers do not have the ranges of samples: the new files are for a trial alone")
     for item in items_of([args.data], model, image):
         arrays = {name: value for name, value in item.arrays().items() if name in model.data}
         try:
