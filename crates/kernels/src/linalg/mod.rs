@@ -26,7 +26,7 @@ use crate::vectorize::vectorized;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// What is this small next to the largest numbers of a matrix is far below their rounding.
+/// A part of the largest number of a matrix that is far below its rounding.
 const NOTHING: f64 = f64::EPSILON / 256.0;
 
 /// The first of the errors of a batch, in its order.

@@ -43,7 +43,7 @@ pub fn singular_values(
     })
 }
 
-/// What sums of products of rows of `n` numbers lose, relative to their magnitude.
+/// Loss of sums of products of rows of `n` numbers, relative to their magnitude.
 fn rounding(n: usize) -> f64 {
     (n as f64 * f64::EPSILON).max(1e-15)
 }
@@ -96,7 +96,7 @@ fn one([m, n]: [usize; 2], a: &[f64], u: &mut [f64], values: &mut [f64], v: &mut
 }
 
 /// Turns pairs of rows until all are orthogonal, and the rows of `left` with them. Rows that are
-/// nothing but rounding stay as they are: no turn makes noise orthogonal.
+/// nothing but rounding stay unchanged: no turn makes noise orthogonal.
 fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Result<(), &'static str> {
     let tolerance = rounding(n);
     let mut turned = m > 1;

@@ -14,7 +14,7 @@ use mxrt_tensor::DType;
 enum ScalarTypes {
     /// Type of the array; a fraction makes float64 of whole numbers, a number int64 of bool
     Like,
-    /// As `Like`, computed in double precision unless it is float32
+    /// Type of the result of `Like`, computed in double precision unless it is float32
     Scaled,
     /// Type of the array if it is a float, else float32
     Quotient,
