@@ -225,7 +225,11 @@ fn the_memory_limit_covers_scratch_and_the_error_names_the_operator() {
         let Err(WaitError::Failed(failure)) = refused else { panic!("{name} ran with too little memory") };
         let text = failure.to_string();
         assert_eq!(failure.kind(), FailureKind::Memory, "{text}");
-        assert!(text.contains("of scratch memory: the memory limit is") && failure.op() == def.name, "{text} in {}", failure.op());
+        assert!(
+            text.contains("of scratch memory: the memory limit is") && failure.op() == def.name,
+            "{text} in {}",
+            failure.op()
+        );
         let _ = engine.wait_all();
         call().unwrap_or_else(|error| panic!("without the limit {name} runs: {error:?}"));
         assert_eq!(engine.memory().stats().in_use, before, "{name} gave its scratch back");

@@ -2,6 +2,7 @@
 //! precision.
 
 use super::reduce::{KEEPDIMS, left_shape, marked};
+use crate::execution::in_dtypes;
 use crate::prelude::*;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
@@ -318,6 +319,10 @@ fn bind_norm(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     let axes = norm_axes(attrs, shape.len())?;
     let kind = norm_kind(attrs, axes.len())?;
+    if signature.inputs[0].dtype == DType::Bool {
+        // It is true unless it is 0, as in MXNet.
+        return in_dtypes(signature, |_| DType::F64, |_| DType::F64, |signature| bind_norm(attrs, signature));
+    }
     check_numeric(signature.inputs[0].dtype)?;
     let order: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).chain(axes.iter().copied()).collect();
     let matrix: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
@@ -409,6 +414,9 @@ mod tests {
         assert_close(&of("-2", "-1", "(0, 1)"), &[3.0]);
         assert_close(&of("2", "2", "(0, 1)"), &[7.0]);
         assert_close(&of("1", "-1", "(1,)"), &[3.0, 4.0]);
+        let truths = || OpTest::new("_npi_norm").bools(&[2, 2], &[true, true, false, false]);
+        assert_eq!(truths().attr("flag", "-2").run().values::<u8>(), [1]);
+        assert_eq!(truths().attr("flag", "-1").attr("ord", "1").attr("axis", "(1,)").run().values::<u8>(), [1, 0]);
         let error = OpTest::new("_npi_norm").attr("ord", "3").f32([2, 2], &[0.0; 4]).error();
         assert!(error.message.contains("norm order 3"), "{}", error.message);
     }

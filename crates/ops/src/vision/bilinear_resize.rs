@@ -35,6 +35,15 @@ pub static OPS: &[OpDef] = &[OpDef {
         ),
     ],
     infer_shape,
+    // Only the extents of `like` are used: its element type is its own.
+    infer_dtype: |dtypes| {
+        let of_data = dtypes.inputs[0];
+        let Some(dtype) = of_data.or(dtypes.outputs[0]).or(dtypes.inputs.iter().find_map(|d| *d)) else {
+            return Ok(());
+        };
+        dtypes.inputs.iter_mut().filter(|known| known.is_none()).for_each(|unknown| *unknown = Some(dtype));
+        dtypes.set_output(0, dtype)
+    },
     bind,
     form: |attrs, signature| {
         planes(signature)?;
@@ -111,7 +120,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn resize(attrs: &[(&str, &str)]) -> OpTest {
         attrs.iter().fold(OpTest::new("_contrib_BilinearResize2D"), |t, (k, v)| t.attr(k, v))
@@ -142,6 +151,8 @@ mod tests {
         }
         let like = resize(&[("mode", "like")]).f32([1, 1, 5, 4], &[1.0; 20]).f32([2, 3, 1, 7], &[0.0; 42]).run();
         assert_eq!(like.tensor.shape[..], [1, 1, 1, 7]);
+        let like = resize(&[("mode", "like")]).f16([1, 1, 1, 1], &[3.0]).i32([1, 1, 1, 2], &[0; 2]).run();
+        assert_eq!(f16s(&like, [1, 1, 1, 2]), [3.0, 3.0]);
     }
 
     #[test]

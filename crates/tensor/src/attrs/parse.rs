@@ -19,8 +19,8 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         {
             AttrValue::None
         }
-        // A shape may be unknown.
-        AttrKind::Shape if text == "None" && def.default == Some(text) => AttrValue::None,
+        // MXNet's tuples take it as well: a shape that is not known.
+        AttrKind::Shape if text.trim() == "None" => AttrValue::None,
         AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
         AttrKind::IntFrom(least) => AttrValue::Int(int_from(def, text, least)?),
         AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(parse_float(text).ok_or_else(wrong_format)?),
@@ -141,6 +141,8 @@ mod tests {
         }
         assert_eq!(parse(AttrKind::Shape, "3").ok(), Some(AttrValue::Ints(smallvec::smallvec![3])));
         assert_eq!(parse(AttrKind::Shape, "()").ok(), Some(AttrValue::Ints(smallvec::smallvec![])));
+        assert_eq!(parse(AttrKind::Shape, "None").ok(), Some(AttrValue::None));
+        assert!(parse(AttrKind::Floats, "None").is_err());
         for text in ["3,3", "(3 3)", "(3,3", "(3.5,3)", "{3,3}", "(a,b)", "", "(,)"] {
             assert!(parse(AttrKind::Shape, text).is_err(), "{text}");
         }
@@ -186,5 +188,13 @@ mod tests {
         static DEFS: [AttrDef; 1] = [AttrDef::new("axis", AttrKind::Int, "1", "")];
         let attrs = Attrs::parse(&DEFS, [("__shape__", "(1,)"), ("axis", "2")]);
         assert_eq!(attrs.ok().map(|a| a.int("axis")), Some(2));
+    }
+
+    #[test]
+    fn a_tuple_that_is_none_is_empty_and_is_saved_as_none() {
+        static DEFS: [AttrDef; 1] = [AttrDef::new("axes", AttrKind::Shape, "(1, 2)", "")];
+        let attrs = Attrs::parse(&DEFS, [("axes", "None")]).expect("it is a tuple");
+        assert_eq!((attrs.ints("axes"), attrs.opt_ints("axes")), (&[][..], None));
+        assert_eq!(attrs.pairs(), [("axes".to_owned(), "None".to_owned())]);
     }
 }
