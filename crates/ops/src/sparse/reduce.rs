@@ -138,7 +138,7 @@ pub(super) static NORM: SparseFamily = SparseFamily {
         if all && float && plain && query.attrs.int("ord") == 2 { Choice::Kernel(Dense) } else { Choice::Warned }
     },
     run: |call, output| {
-        let squares: f64 = floats(&call.first()?.values())?.into_iter().map(|v| v * v).sum();
+        let squares: f64 = floats(&call.first()?.values())?.into_iter().fold(0.0, |sum, v| sum + v * v);
         store_floats(&[squares.sqrt()], dense_out(output)?)
     },
 };
@@ -180,7 +180,7 @@ fn squares(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), O
 
 fn row_squares(values: &TensorRef<'_>, width: usize) -> Result<Vec<f64>, OpError> {
     let values = floats(values)?;
-    Ok(values.chunks_exact(width.max(1)).map(|row| row.iter().map(|v| v * v).sum()).collect())
+    Ok(values.chunks_exact(width.max(1)).map(|row| row.iter().fold(0.0, |sum, v| sum + v * v)).collect())
 }
 
 pub(super) static COUNT: SparseFamily = SparseFamily {
