@@ -146,7 +146,7 @@ const MULTINOMIAL: OpDef = OpDef {
     inputs: Inputs::ByAttrs(|attrs| if attrs.opt_floats("pvals").is_some() { &[] } else { &["a"] }),
     attrs: &[
         AttrDef::required("n", AttrKind::IntFrom(0), "Number of trials."),
-        AttrDef::new("pvals", AttrKind::OptFloats, "None", "Probabilities; those of the input if None."),
+        AttrDef::new("pvals", AttrKind::OptFloats, "None", "Probabilities; those of the input if None.").wide(),
         AttrDef::new("size", AttrKind::OptShape, "None", "Shape of the result before the axis of outcomes."),
     ],
     infer_shape: |shapes| {

@@ -68,9 +68,9 @@ fn scaled(n: usize, scale: f64) -> usize {
 fn scales(attrs: &Attrs) -> Result<[f64; 2], OpError> {
     let mode = attrs.str("mode");
     match (attrs.opt_float("scale_height"), attrs.opt_float("scale_width")) {
-        (Some(height), Some(width)) if height > 0.0 && width > 0.0 => Ok([height, width]),
+        (Some(height), Some(width)) if [height, width].iter().all(|s| *s > 0.0 && s.is_finite()) => Ok([height, width]),
         (Some(height), Some(width)) => {
-            Err(value_error(format!("scale_height={height} and scale_width={width} must be positive")))
+            Err(value_error(format!("scale_height={height} and scale_width={width} must be positive and finite")))
         }
         _ => Err(value_error(format!("mode {mode} with one scale needs the other one: scale_height and scale_width"))),
     }
@@ -83,7 +83,7 @@ fn resized(attrs: &Attrs, axis: usize, n: usize) -> Result<usize, OpError> {
         // A scale of the width alone is ignored, as in MXNet.
         "size" if attrs.opt_float("scale_height").is_none() => attrs.count(["height", "width"][axis]),
         "size" => scaled(n, scales(attrs)?[axis]),
-        "odd_scale" if odd => scaled(n - 1, scales(attrs)?[axis]) + 1,
+        "odd_scale" if odd => scaled(n - 1, scales(attrs)?[axis]).saturating_add(1),
         "odd_scale" => scaled(n, scales(attrs)?[axis]),
         "to_even_down" => n - usize::from(odd),
         "to_even_up" => n + usize::from(odd),
@@ -91,8 +91,8 @@ fn resized(attrs: &Attrs, axis: usize, n: usize) -> Result<usize, OpError> {
         _ => n + usize::from(!odd),
     };
     match size {
-        1..=0x7fff_ffff => Ok(size),
-        _ => Err(shape_error(format!("{n} pixels along an axis would become {size}; expected 1 to 2147483647"))),
+        0..=0x7fff_ffff => Ok(size),
+        _ => Err(shape_error(format!("{n} pixels along an axis would become {size}; expected 0 to 2147483647"))),
     }
 }
 
@@ -160,7 +160,12 @@ mod tests {
         let error = |attrs: &[(&str, &str)]| resize(attrs).f32([1, 1, 5, 4], &[1.0; 20]).error().message.clone();
         assert!(error(&[("scale_height", "2")]).contains("needs the other one"));
         error(&[("mode", "odd_scale")]);
-        error(&[("scale_height", "0.1"), ("scale_width", "0.1")]);
+        for scales in [["inf", "1"], ["1", "nan"], ["0", "1"]] {
+            let scales = [("mode", "odd_scale"), ("scale_height", scales[0]), ("scale_width", scales[1])];
+            assert!(error(&scales).ends_with("must be positive and finite"));
+        }
+        let none = resize(&[("scale_height", "0.1"), ("scale_width", "1")]).f32([1, 1, 5, 4], &[1.0; 20]).run();
+        assert_eq!(none.tensor.shape[..], [1, 1, 0, 4]);
         error(&[("scale_height", "1e30"), ("scale_width", "1")]);
         error(&[("height", "0")]);
         assert!(resize(&[("height", "2")]).f32([5, 4], &[1.0; 20]).error().message.contains("4 axes"));
