@@ -55,7 +55,7 @@ impl Stream {
 
     /// A whole number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.next_u64()) * u128::from(n) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
     /// Uniform in [0, 1), with 53 bits.
@@ -287,7 +287,7 @@ impl Moved {
     /// The slot of a place, or the one that it would have.
     fn slot(&self, place: usize) -> usize {
         let mask = self.slots.len() - 1;
-        let mut slot = (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> 32 & mask;
+        let mut slot = ((place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
         while self.slots[slot][0] != place && self.slots[slot][0] != usize::MAX {
             slot = (slot + 1) & mask;
         }

@@ -97,17 +97,40 @@ impl Par for Counted {
 }
 
 /// Elements of the arrays. What has a byte for each of them is larger than [`LEAST`].
-const ELEMENTS: usize = 1 << 14;
+const ELEMENTS: usize = 1 << 13;
 /// Bytes from which on an allocation follows from the arrays.
-const LEAST: usize = 12 << 10;
+const LEAST: usize = 6 << 10;
 
 /// Operators whose kernels allocate by the size of their arrays, and why they may.
-const EXCEPTIONS: &[(&str, &str)] = &[];
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("RNN", PACKED),
+    ("_linalg_gemm2", PACKED),
+    ("_linalg_makediag", "a byte for each chunk, here one for each matrix of one element"),
+    ("_linalg_maketrian", "a byte for each chunk, here one for each matrix of one element"),
+    ("_linalg_potri", PACKED),
+    ("_linalg_syrk", PACKED),
+    ("_np_dot", PACKED),
+    ("_npi_tensordot", PACKED),
+    ("batch_dot", PACKED),
+];
+
+const PACKED: &str = "a packed operand; where it is refused, the product is computed without";
+
+/// Operators whose time grows faster than their arrays: one shape and the defaults of attributes.
+const SLOW: &[&str] = &["_npi_norm", "_npi_svd", "_npi_pinv", "_npi_pinv_scalar_rcond", "_npi_polyval"];
+
+/// Whether this test can make up attributes: not those of passes, and of operators of programs.
+fn is_tried(op: &OpDef) -> bool {
+    !op.name.starts_with("_blocked_") && !op.name.to_lowercase().contains("custom")
+}
 
 /// Large shapes of the first inputs: those that suit any operator, and the small ones of an operator
 /// grown along their first axis, or along all.
 fn large_shapes(op: &OpDef) -> Vec<Vec<Shape>> {
-    let any: [&[usize]; 6] = [&[ELEMENTS], &[ELEMENTS, 1], &[64, 256], &[2, 8, 32, 32], &[1, 64, 256], &[128, 128]];
+    let any: [&[usize]; 6] = [&[ELEMENTS], &[ELEMENTS, 1], &[64, 128], &[2, 4, 32, 32], &[1, 64, 128], &[90, 92]];
+    if SLOW.contains(&op.name) {
+        return vec![vec![Shape::new(&[64, 128]), Shape::new(&[])]];
+    }
     let mut all: Vec<Vec<Shape>> = any.into_iter().map(|s| vec![Shape::new(s)]).collect();
     for small in shapes(op).into_iter().filter(|given| given.iter().any(|s| s.size() > 0)) {
         let size = small.iter().map(|s| s.size()).max().unwrap_or(1);
@@ -117,7 +140,7 @@ fn large_shapes(op: &OpDef) -> Vec<Vec<Shape>> {
             dims.map(|(axis, n)| if axis == 0 && *n == first { n * ELEMENTS.div_ceil(size) } else { *n }).collect()
         };
         all.push(small.iter().map(along_first).collect());
-        let times = if small[0].len() > 2 { 12 } else { 40 };
+        let times = if small[0].len() > 2 { 8 } else { 24 };
         all.push(small.iter().map(|shape| shape.iter().map(|n| n * times).collect()).collect());
     }
     all
@@ -150,12 +173,14 @@ fn no_kernel_allocates_by_the_size_of_its_arrays() {
         for part in 0..2 {
             let (found, tried) = (&found, &tried);
             scope.spawn(move || {
-                for op in ops.iter().skip(part).step_by(2).filter(|op| !op.name.starts_with("Custom")) {
-                    for (attrs, given) in
-                        variants(op).iter().flat_map(|a| large_shapes(op).into_iter().map(move |s| (a, s)))
-                    {
-                        for dtype in [DType::F32, DType::I32, DType::F16] {
-                            let Some(bytes) = largest_allocation(op, attrs, &given, dtype) else { continue };
+                for op in ops.iter().skip(part).step_by(2).filter(|op| is_tried(op)) {
+                    let all = if SLOW.contains(&op.name) { 1 } else { usize::MAX };
+                    for (i, attrs) in variants(op).iter().take(all).enumerate() {
+                        // Other element types are converted alike, whatever the attributes.
+                        let dtypes = if i == 0 { &[DType::F32, DType::I32, DType::F16][..] } else { &[DType::F32] };
+                        for (given, dtype) in large_shapes(op).iter().flat_map(|s| dtypes.iter().map(move |d| (s, *d)))
+                        {
+                            let Some(bytes) = largest_allocation(op, attrs, given, dtype) else { continue };
                             *tried.lock().expect("no thread panics") += 1;
                             let mut found = found.lock().expect("no thread panics");
                             if bytes >= LEAST && found.get(op.name).is_none_or(|known| known.0 < bytes) {
@@ -170,9 +195,8 @@ fn no_kernel_allocates_by_the_size_of_its_arrays() {
     let tried = tried.into_inner().expect("no thread panics");
     assert!(tried > 1000, "only {tried} calls ran");
     let mut found = found.into_inner().expect("no thread panics");
-    for (name, reason) in EXCEPTIONS {
-        assert!(found.remove(name).is_some(), "{name} is excepted ({reason}), but takes no such memory");
-    }
+    // Which products pack an operand depends on the processor.
+    found.retain(|name, _| EXCEPTIONS.iter().all(|(known, _)| known != name));
     assert!(
         found.is_empty(),
         "these allocate by themselves; take `Scratch`, or say in EXCEPTIONS why they may: {found:#?}"
@@ -193,9 +217,9 @@ fn the_memory_limit_covers_scratch_and_the_error_names_the_operator() {
         ("_npi_std", &[("axis", "(0,)")], 1),
         ("_npi_percentile", &[("q_scalar", "50")], 1),
         ("_npi_average", &[("axis", "(1,)")], 2),
-        ("_npi_norm", &[], 1),
+        ("_npi_norm", &[("flag", "-2")], 1),
         ("norm", &[("out_dtype", "float64")], 1),
-        ("_npi_any", &[], 1),
+        ("_np_any", &[], 1),
         ("_npi_choice", &[("a", "None"), ("size", "(3,)"), ("replace", "False"), ("weighted", "True")], 2),
         ("moments", &[("axes", "(0, 1)")], 1),
         ("softmax_cross_entropy", &[], 1),

@@ -102,7 +102,7 @@ pub(super) fn contract<T: Float>(
     result: &mut [T],
 ) -> Result<(), OpError> {
     let (Some(first), Some(x)) = (operands.first(), values.first()) else { return Err(wrong_arity()) };
-    let mut left = (first.clone(), Elements::Borrowed(*x));
+    let mut left = (first.clone(), Elements::Borrowed(x));
     for i in 1..operands.len() {
         // What no later operand and no result needs is summed now.
         let later = |label: &Label| out.contains(label) || operands[i + 1..].iter().any(|o| o.labels.contains(label));

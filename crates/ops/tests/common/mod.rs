@@ -279,7 +279,7 @@ pub fn run(
         block
     });
     let mut call = KernelCall {
-        par: par,
+        par,
         inputs: &refs,
         outputs: &mut outs,
         workspace: workspace.bytes_mut(),
