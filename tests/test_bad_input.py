@@ -263,6 +263,11 @@ def test_an_unknown_operator_is_named_with_its_node_and_how_often_it_is_used(mx,
     assert "2" in text, "how many nodes use it is not said: " + text
 
 
+def test_a_copy_that_has_no_memory_does_not_hide_the_failure_of_the_operator(mx) -> None:
+    with pytest.raises(MemoryError, match="^one_hot: allocating 4000000000000 bytes"):
+        mx.nd.one_hot(mx.nd.array([1]), depth=10**12).asnumpy()
+
+
 def test_object_arrays_are_refused(mx) -> None:
     with pytest.raises((mx.base.MXNetError, TypeError, ValueError)):
         mx.nd.array(np.array([object(), None], dtype=object)).wait_to_read()

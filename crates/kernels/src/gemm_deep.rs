@@ -12,7 +12,7 @@ use crate::par::{Par, par_chunks_mut_scratch};
 use crate::vectorize::vectorized;
 use std::ops::Range;
 
-/// Products of a sum from which on a product is deep: no layer of a usual network has so many.
+/// Products of a sum from which on a product is deep: layers of usual networks have fewer.
 pub(crate) const DEEP: usize = 128 << 10;
 /// Products of a part, and of a packed block.
 pub(crate) const PART: usize = 32 << 10;

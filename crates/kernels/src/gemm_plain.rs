@@ -93,13 +93,11 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
         let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
         return gemm_in_tiles(par, p, isa, a, b, bytemuck::cast_slice_mut(c));
     }
-    let is_vector = matrix_vector::fits(&p);
-    let divided = gemm_deep::fits(&p) && !(is_vector && p.transpose_b);
-    if divided && gemm_deep::multiply(par, p, a, b, c) {
-        return;
-    }
-    if is_vector {
+    if matrix_vector::fits(&p) {
         return matrix_vector::multiply(par, p, a, b, c);
+    }
+    if gemm_deep::fits(&p) && gemm_deep::multiply(par, p, a, b, c) {
+        return;
     }
     if p.tiles.is_some_and(|isa| isa.or_best() > Isa::Portable) && is_same::<T, f64>() && gemm_double::fits(&p) {
         let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));

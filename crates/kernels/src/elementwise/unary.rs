@@ -363,8 +363,8 @@ impl UnaryFunction for Clip {
         vectors(x, out, move |x| clip(x, low, high));
     }
 
-    /// As in MXNet, numbers are compared in single precision, and a limit that the type cannot hold
-    /// wraps around where it applies.
+    /// Compares in single precision, as MXNet does; a limit that the type cannot hold wraps around
+    /// where it applies.
     fn integers<T: Element>(self, x: &[T], out: &mut [T]) {
         let (low, high) = (self.low as f32, self.high as f32);
         let [lowest, highest] = [low, high].map(|limit| T::from_f64(limit.into()));
@@ -429,7 +429,7 @@ impl UnaryFunction for SmoothL1 {
         }
     }
 
-    /// As in MXNet, the parameter becomes a whole number, and the rest is in single precision.
+    /// Makes a whole number of the parameter, as MXNet does; the rest is in single precision.
     fn integers<T: Element>(self, x: &[T], out: &mut [T]) {
         let sigma = T::from_f64(self.sigma).to_i64();
         let square = if size_of::<T>() == 8 { sigma.wrapping_mul(sigma) } else { (sigma * sigma) as i32 as i64 };
