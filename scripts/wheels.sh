@@ -8,9 +8,10 @@
 #
 # The Python of .venv has maturin, zig, abi3audit and auditwheel. A wheel for aarch64 is used under
 # QEMU (Debian: qemu-user or qemu-user-static), with the Python of a Debian system for that processor:
-# $QEMU_LD_PREFIX, or build/aarch64, which debootstrap makes (a minute). A wheel for musl is resolved by
-# musl's loader (Debian: musl), as few systems have a Python for musl. Wheels for Pythons without the
-# lock need no such Python to be built, and are used where there is one.
+# $QEMU_LD_PREFIX, or build/aarch64, which debootstrap makes (a minute). A wheel for musl is used with a
+# Python for musl, which scripts/musl_python.sh makes (minutes). Wheels for Pythons without the lock
+# need no such Python to be built, and are used where there is one; those for musl are resolved by
+# musl's loader.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD python=$PWD/.venv/bin/python
@@ -19,6 +20,9 @@ shift
 targets=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 # Their stable interface (abi3t) begins with 3.15, and hides what the numpy crate reads of arrays.
 without_lock=(python3.14t python3.15t)
+# Calls, threads, processes, exits and servers: what a C library decides. A minute.
+musl_tests=(tests/test_bad_input.py tests/test_import.py tests/engine/test_threads.py tests/engine/test_processes.py
+  tests/engine/test_exit.py tests/serve/test_serve.py tests/serve/test_serve_ends.py)
 
 # policy TARGET: the oldest system that a wheel is for.
 policy() {
@@ -121,14 +125,42 @@ use_emulated() {
   run -m mxrt doctor --no-test
 }
 
-# resolve WHEEL: whether musl has every function that the module needs, other than Python's own.
-resolve() {
-  local loader work found missing
-  loader=/lib/ld-musl-$(uname -m).so.1
-  if [ ! -x "$loader" ] || [[ $1 != *_"$(uname -m)".whl ]]; then
-    echo "skip: there is no loader of musl for this wheel"
+# use_musl WHEEL: imported without warnings and asked, under a Python for musl; tests that need nothing
+# else.
+use_musl() {
+  local venv=$root/build/musl-venv errors=$root/build/musl-python.log interpreter site
+  if [[ $1 != *_"$(uname -m)".whl ]]; then
+    echo "skip: it is for another processor"
     return
   fi
+  mkdir -p build
+  if ! interpreter=$(scripts/musl_python.sh 2>"$errors"); then
+    echo "skip: there is no Python for musl: $(tail -n 1 "$errors")"
+    return
+  fi
+  if lockless "$1" >/dev/null; then
+    resolve "$1" "${interpreter%/bin/*}/musl/lib/libc.so"
+    return
+  fi
+  rm -rf "$venv"
+  "$interpreter" -m venv --without-pip "$venv"
+  site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  # Its own pip would need the module ssl.
+  "$python" -m pip install --quiet --target "$site" --python-version 3.11 --only-binary :all: \
+    --platform "musllinux_1_2_$(uname -m)" --constraint requirements/test.txt "$1" numpy pytest pytest-timeout
+  sed "1s,.*,#!$venv/bin/python," "$site/bin/mxrt" >"$venv/bin/mxrt"
+  chmod +x "$venv/bin/mxrt"
+  "$venv/bin/python" -W error -c 'import mxrt, numpy, sys, sysconfig
+print("used:", sys.version.split()[0], sysconfig.get_config_var("SOABI"), numpy.__version__)'
+  "$venv/bin/mxrt" demo --quick >"$venv/demo.log" || { cat "$venv/demo.log"; return 1; }
+  "$venv/bin/mxrt" check "$site/mxrt/demo/data/digits_cnn" --shape 1,1,8,8
+  "$venv/bin/mxrt" doctor --no-test
+  "$venv/bin/python" -m pytest -q -p no:cacheprovider "${musl_tests[@]}"
+}
+
+# resolve WHEEL LOADER: whether musl has every function that the module needs, other than Python's own.
+resolve() {
+  local loader=$2 work found missing
   work=$(mktemp -d)
   "$python" -m zipfile -e "$1" "$work"
   # It ends with an error, as nothing has Python's functions.
@@ -152,7 +184,7 @@ check() {
     # auditwheel looks for libraries of musl among those of this machine.
     case $wheel in *manylinux*) "$python" -m auditwheel show "$wheel" ;; esac
     case $wheel in
-    *musllinux*) resolve "$wheel" ;;
+    *musllinux*) use_musl "$wheel" ;;
     *"$(uname -m)".whl) use "$wheel" ;;
     *aarch64.whl) use_emulated "$wheel" ;;
     *) echo "skip: it is for another processor" ;;

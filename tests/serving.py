@@ -7,7 +7,6 @@ import http.client
 import json
 import re
 import socket
-import ssl
 import threading
 import time
 from pathlib import Path
@@ -51,6 +50,8 @@ def files(name: str) -> tuple[str, str]:
 def connect(server: Any) -> http.client.HTTPConnection:
     host, port = server.url.rpartition("/")[2].split(":")
     if server.url.startswith("https:"):
+        import ssl  # which not every build of Python has
+
         trust = ssl.create_default_context(cafile=str(ROOT / "tests/serving_tls/first.pem"))
         return http.client.HTTPSConnection(host, int(port), timeout=60, context=trust)
     return http.client.HTTPConnection(host, int(port), timeout=60)

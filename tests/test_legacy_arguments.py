@@ -256,3 +256,35 @@ def test_a_stream_of_random_numbers_belongs_to_a_context(mx) -> None:
                 seed(3, ctx=wrong)
     with pytest.raises(ValueError, match="seed_state must be int"):
         mx.random.seed(1.5)
+
+
+def test_an_output_type_of_none_is_that_of_the_input(mx) -> None:
+    """MXNet makes a dtype of the attribute `dtype` alone, so `norm` gets the text None."""
+    for dtype in ("float16", "float32", "float64"):
+        x = mx.nd.array([3, 4], dtype=dtype)
+        for none in (None, "None"):
+            found = [mx.nd.norm(x, out_dtype=none), x.norm(out_dtype=none)]
+            found += mx.sym.norm(mx.sym.var("x"), out_dtype=none).eval(x=x)
+            assert [(one.dtype, one.asscalar()) for one in found] == [(x.dtype, 5)] * 3
+    assert mx.nd.norm(x, out_dtype=np.float32).dtype == np.float32
+
+
+@pytest.mark.parametrize(("text", "shape"), [("(2,)", (2,)), ("[2, 3]", (2, 3)), (" (2,3) ", (2, 3)), ("2", (2,))])
+def test_shapes_may_be_text_as_operators_take_it(mx, text: str, shape: tuple[int, ...]) -> None:
+    random, sym = mx.nd.random, mx.sym
+    assert random.uniform(0, 1, shape=text).shape == shape
+    assert random.normal(mx.nd.zeros(3), mx.nd.ones(3), shape=text).shape == (3, *shape)
+    assert random.randint(0, 3, shape=text).shape == shape
+    assert random.multinomial(mx.nd.array([0.5, 0.5]), shape=text).shape == shape
+    assert mx.nd.zeros(text).shape == mx.nd.ones(text).shape == shape
+    for symbol in (sym.random.uniform(0, 1, shape=text), sym.zeros(text), sym.var("x", shape=text) * 2):
+        assert symbol.infer_shape()[1] == [shape]
+
+
+@pytest.mark.parametrize("text", ["(2", "a", "(2.5,)", "(2,)x", "(True,)", ""])
+def test_text_that_is_no_shape_is_refused(mx, text: str) -> None:
+    for function in (mx.nd.random.uniform, mx.sym.random.normal, mx.sym.zeros):
+        with pytest.raises(mx.base.MXNetValueError, match=r"tuple of integers, such as '\(2, 3\)', got"):
+            function(shape=text)
+    with pytest.raises(mx.base.MXNetTypeError, match="_zeros: a shape is an integer or a tuple of integers, got"):
+        mx.nd.zeros(text)

@@ -50,6 +50,21 @@ def test_an_array_that_was_on_a_gpu_is_read_without_one(mx) -> None:
     assert array.asnumpy().tolist() == [0] and array.context == mx.cpu()
 
 
+def test_a_csr_matrix_without_storage_is_read_empty(mx, tmp_path) -> None:
+    """The record of ``mx.nd.abs(mx.nd.sparse.zeros('csr', (3, 2)))`` under MXNet."""
+    record = bytes.fromhex(
+        "c9fa93f90200000001000000000000000000000002000000030000000000000002000000000000000100000000000000"
+        "00000000060000000100000000000000000000000600000001000000" + "00" * 8
+    )
+    array = mx.nd.sparse.zeros("csr", (1, 1))
+    array.__setstate__({"handle": bytearray(record)})
+    (tmp_path / "x.params").write_bytes(b"\x12\1" + bytes(14) + b"\1" + bytes(7) + record + bytes(8))
+    (loaded,) = mx.nd.load(str(tmp_path / "x.params"))
+    for one in (array, loaded):
+        assert one.stype == "csr" and one.asnumpy().tolist() == [[0, 0]] * 3
+        assert one.indptr.asnumpy().tolist() == [0, 0, 0, 0]
+
+
 def test_an_array_has_the_state_that_mxnet_pickles(mx) -> None:
     state = mx.nd.arange(1).__getstate__()
     # As MXNet 1.9.1 gives it.

@@ -137,6 +137,46 @@ def test_values_that_do_not_fit_are_refused(mx) -> None:
     assert array.asnumpy().sum() == 0
 
 
+def test_whatever_numpy_makes_an_array_of_can_be_assigned(mx) -> None:
+    array = mx.nd.zeros(3)
+    for value in (range(3), memoryview(np.arange(3.0)), bytearray(b"\x00\x01\x02")):
+        array[:] = value
+        assert array.asnumpy().tolist() == [0.0, 1.0, 2.0]
+        array[:] = 7
+        mx.init.Constant(value)(mx.init.InitDesc("a_weight"), array)
+        assert array.asnumpy().tolist() == [0.0, 1.0, 2.0]
+    array[:] = None
+    assert np.isnan(array.asnumpy()).all()
+    for value in ({1}, object(), "text"):
+        with pytest.raises(TypeError, match="non-array-like object"):
+            array[:] = value
+
+
+def test_an_array_is_filled_with_what_can_be_assigned(mx) -> None:
+    nd = mx.nd
+    for value in (np.arange(3), nd.arange(3), [0, 1, 2], range(3)):
+        assert nd.full((2, 3), value).asnumpy().tolist() == [[0.0, 1.0, 2.0]] * 2
+    assert np.isnan(nd.full((2,), None).asnumpy()).all()
+    with pytest.raises(TypeError, match="non-array-like"):
+        nd.full((2,), "text")
+    assert nd.full((2,), 0.0, out=nd.ones(2)).asnumpy().tolist() == [0.0, 0.0]
+    assert mx.sym.full((2, 3), np.array([2])).eval()[0].asnumpy().tolist() == [[2.0] * 3] * 2
+
+
+def test_an_array_without_axes_is_a_shape(mx) -> None:
+    assert mx.nd.zeros(np.array(2)).shape == mx.nd.ones(np.array(2)).shape == (2,)
+    assert mx.sym.zeros(np.array(2)).eval()[0].shape == (2,)
+
+
+def test_arrays_of_numpy_that_cannot_be_shared_are_copied(mx) -> None:
+    swapped = mx.nd.from_numpy(np.array([1, 2], ">f4"), zero_copy=False)
+    assert swapped.asnumpy().tolist() == [1.0, 2.0] and swapped.dtype == np.float32
+    number = mx.nd.from_numpy(np.float64(3), zero_copy=False)
+    assert number.dtype == np.float64 and number.asnumpy() == 3
+    with pytest.raises(TypeError, match="numpy array"):
+        mx.nd.from_numpy(np.float64(3))
+
+
 def test_reshape_knows_mxnets_codes(mx) -> None:
     array = mx.nd.zeros((2, 3, 4))
     for codes, want in {

@@ -126,3 +126,28 @@ def test_workers_use_the_interface_that_was_on_for_their_loader(mx: Any, workers
     assert seen(loader) == [[1, 1], [1, 1]]
     mx.npx.reset_np()
     assert seen(mx.gluon.data.DataLoader(Modes(mx), 2, **workers)) == [[0, 0], [0, 0]]
+
+
+def test_batches_that_are_split_keep_their_type(mx: Any) -> None:
+    for dtype in ("float64", "int64", "float32"):
+        for contexts in ([mx.cpu(0)], [mx.cpu(0), mx.cpu(1)]):
+            parts = mx.gluon.utils.split_and_load(np.arange(4, dtype=dtype), contexts)
+            assert is_np(mx, *parts) and {part.dtype for part in parts} == {np.dtype(dtype)}
+
+
+def test_images_of_np_are_turned(mx: Any) -> None:
+    image = mx.np.arange(48.0).reshape(3, 4, 4)
+    turned = mx.image.imrotate(image, 30)
+    assert is_np(mx, turned, mx.image.imrotate(mx.np.stack([image] * 2), mx.np.array([30.0, 2.0])))
+    expected = mx.image.imrotate(image.as_nd_ndarray(), 30)
+    assert type(expected) is mx.nd.NDArray
+    assert np.array_equal(turned.asnumpy(), expected.asnumpy())
+    rotate = mx.gluon.data.vision.transforms.Rotate(30)
+    assert np.array_equal(rotate(image).asnumpy(), expected.asnumpy())
+
+
+def test_functions_that_make_batches_make_arrays_of_np(mx: Any) -> None:
+    batchify = mx.gluon.data.batchify
+    for make in (batchify.Stack(), batchify.Stack("float64"), batchify.Pad()):
+        assert is_np(mx, make([mx.np.ones(2), mx.np.ones(2)]), make([[1, 2], [3, 4]]))
+    assert is_np(mx, *batchify.Append()([[1, 2], [3, 4]]))

@@ -260,6 +260,11 @@ def test_what_is_damaged_is_an_error_wherever_it_is_used(mx, quiet) -> None:
         stored(mx, DENSE, "row_sparse").retain(mx.nd.array([1, 7])).asnumpy()
 
 
+def test_retain_of_an_array_without_rows_stores_none(mx) -> None:
+    kept = mx.nd.sparse.zeros("row_sparse", (3, 2)).retain(mx.nd.array([1]))
+    assert parts(kept) == ["row_sparse", [], []] and kept.asnumpy().tolist() == [[0, 0]] * 3
+
+
 def test_operators_without_a_kernel_get_dense_copies_and_warn_once(mx, monkeypatch) -> None:
     csr = stored(mx, DENSE, "csr")
     monkeypatch.setattr(sys.modules["mxrt.ndarray._sparse_arrays"], "_WARNED", {})
@@ -461,6 +466,20 @@ def test_rows_of_a_power_law_store_twice_as_many_values_as_those_before(mx) -> N
         mx.test_utils.rand_sparse_ndarray((5, 16), "row_sparse", density=0.5, distribution="powerlaw")
     with pytest.raises(AssertionError, match="unknown storage type 'dense'; expected csr or row_sparse"):
         mx.test_utils.rand_sparse_ndarray((5, 16), "dense")
+
+
+def test_random_sparse_arrays_are_evenly_distributed_from_zero(mx) -> None:
+    for kind in ("csr", "row_sparse"):
+        values = mx.test_utils.rand_ndarray((200, 20), kind, density=0.9).asnumpy()
+        stored = values[values != 0]
+        assert stored.min() > 0 and 0.9 < stored.max() < 1 and 0.45 < stored.mean() < 0.55
+    np.random.seed(5)
+    rows, (stored, numbers) = mx.test_utils.rand_sparse_ndarray((4, 2), "row_sparse", density=0.7)
+    np.random.seed(5)
+    chosen = np.flatnonzero(np.random.rand(4) < 0.7)
+    assert numbers.tolist() == chosen.tolist()
+    assert np.array_equal(stored, np.random.rand(len(chosen), 2).astype("float32"))
+    assert np.array_equal(rows.asnumpy()[chosen], stored)
 
 
 def test_rows_to_store_may_be_none_or_fractions(mx) -> None:

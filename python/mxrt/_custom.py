@@ -107,7 +107,7 @@ class Adapter:
             if operator is None:
                 shapes = [list(array.shape) for array in arrays]
                 codes = [_mxrt.dtype_code(array._dtype_name) for array in arrays]
-                operator = self.prop.create_operator(cpu(), shapes, codes)
+                operator = self._created(self.prop.create_operator(cpu(), shapes, codes))
             _mxrt.profiler_inside(self.op_type)
             try:
                 with Task(_DOMAIN, f"{self.op_type}::pure_python"):
@@ -117,6 +117,15 @@ class Adapter:
             for array in (*outputs, *states):
                 array.wait_to_read()
         self._put(key, operator)
+
+    def _created(self, operator: Any) -> CustomOp:
+        if not callable(getattr(operator, "forward", None)):
+            raise MXNetTypeError(
+                f"create_operator of '{self.op_type}' must return an object of a subclass of CustomOp, which has a "
+                f"method forward, not {operator!r} of type {type(operator).__name__}; is a return missing?"
+            )
+        made: CustomOp = operator
+        return made
 
     def _take(self, key: Any) -> CustomOp | None:
         with self._lock:

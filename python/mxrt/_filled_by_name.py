@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from .base import MXNetValueError
 from .ndarray import NDArray
 from .ndarray import random as array_random
 
@@ -42,8 +43,15 @@ def filler(rows: Rows, name: str) -> tuple[str, str]:
     return next(found, ("", "_init_default"))
 
 
-def bilinear(arr: NDArray) -> None:
-    """Writes the weights that enlarge images by bilinear interpolation."""
+def bilinear(name: str, arr: NDArray) -> None:
+    """Writes the weights that enlarge images by bilinear interpolation. ValueError unless they have
+    four axes.
+    """
+    if arr.ndim != 4:
+        raise MXNetValueError(
+            f"'{name}' has shape {arr.shape}; weights of a bilinear interpolation have four axes: channels, filters, "
+            "height and width. Give the parameter such a shape, or another initializer"
+        )
     height, width = arr.shape[2:]
     half = math.ceil(width / 2.0)
     centre = (2 * half - 1 - half % 2) / (2.0 * half)
@@ -56,7 +64,7 @@ class ByName:
     """An initializer that fills a parameter by the end of its name. Subclasses may define how."""
 
     def _init_bilinear(self, name: str, arr: NDArray) -> None:
-        bilinear(arr)
+        bilinear(name, arr)
 
     def _init_loc_bias(self, name: str, arr: NDArray) -> None:
         if arr.shape[0] != 6:

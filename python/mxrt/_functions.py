@@ -76,7 +76,8 @@ class Binding:
             value = attrs.get(key, _Null)
             if value is None and self.of_numpy:
                 del attrs[key]
-            elif value is not _Null:
+            # MXNet makes a dtype of the attribute with this name alone: others may be none.
+            elif value is not _Null and not (key != "dtype" and value in (None, "None")):
                 attrs[key] = operator_dtype(value)
         return inputs, attrs
 

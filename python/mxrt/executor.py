@@ -100,8 +100,10 @@ class Executor:
         return list(self.aux_dict.values())
 
     @overrulable
-    def grad_arrays(self) -> list[NDArray | None]:
-        """The arrays given as ``args_grad``, None for others. Nothing is ever written to them."""
+    def grad_arrays(self) -> list[NDArray | None] | None:
+        """The arrays given as ``args_grad``, None for others, and None of an executor that ``bind``
+        made without ``args_grad``. Nothing is ever written to them.
+        """
         return list(self.grad_dict.values())
 
     @property

@@ -138,11 +138,11 @@ def register(klass: type) -> Any:
     return _register(klass)
 
 
-def create(init: Any, **kwargs: Any) -> Any:
+def create(init: Any, *args: Any, **kwargs: Any) -> Any:
     """An initializer from its name, or from the text that ``dumps`` writes; anything else is
-    returned unchanged.
+    returned unchanged. The other arguments are those of its class.
     """
-    return _create(init, **kwargs) if isinstance(init, str) else init
+    return _create(init, *args, **kwargs) if isinstance(init, str) else init
 
 
 @register
@@ -322,7 +322,7 @@ class Bilinear(Initializer):
         super().__init__()
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
-        bilinear(arr)
+        bilinear(name, arr)
 
 
 @register

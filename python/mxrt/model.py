@@ -31,6 +31,10 @@ class BatchEndParam(NamedTuple):
     locals: dict[str, Any]
 
 
+# As MXNet shows it.
+BatchEndParam.__name__ = "BatchEndParams"
+
+
 def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
     """Arguments and auxiliary states of ``prefix-%04d.params``."""
     fname = f"{prefix}-{epoch:04d}.params"
@@ -235,22 +239,23 @@ class FeedForward:
         from .metric import create
         from .module._reading import ReadingAhead
 
-        batches, metric = self._iterator(X), create(eval_metric)
+        # Callbacks find the variables under MXNet's names.
+        data, eval_metric = self._iterator(X), create(eval_metric)
         if reset:
-            batches.reset()
-        module = self._module(batches)
-        reading = ReadingAhead(batches)
-        for number, batch in enumerate(reading):
-            if number == num_batch:
+            data.reset()
+        module = self._module(data)
+        reading = ReadingAhead(data)
+        for i, batch in enumerate(reading):
+            if i == num_batch:
                 break
             module.forward(batch, is_train=False)
             reading.read_ahead()
-            metric.update(batch.label, module.get_outputs())
+            eval_metric.update(batch.label, module.get_outputs())
             if batch_end_callback is not None:
                 callbacks = batch_end_callback if isinstance(batch_end_callback, list) else [batch_end_callback]
                 for callback in callbacks:
-                    callback(BatchEndParam(0, number, metric, locals()))
-        return metric.get()[1]
+                    callback(BatchEndParam(0, i, eval_metric, locals()))
+        return eval_metric.get()[1]
 
     def fit(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refused: mxrt does not train."""

@@ -82,7 +82,7 @@ class Monitor:
     def toc_print(self) -> None:
         """Logs what was collected."""
         for step, name, text in self.toc():
-            info("Batch: %7d %30s %s", step, name, text)
+            info("Batch: %7d %-30s %s", step, name, text)
 
 
 def _text(statistic: Any) -> str:

@@ -192,11 +192,13 @@ class MXIndexedRecordIO(MXRecordIO):
                 continue
             try:
                 key_text, position = line.strip().split("\t")
-                key = self.key_type(key_text)
-                idx[key] = int(position)
+                key, place = self.key_type(key_text), int(position)
+                if not 0 <= place < 1 << 64:
+                    raise ValueError(position)
+                idx[key] = place
             except ValueError:
                 raise MXNetDataError(
-                    f"{self.idx_path}, line {number}: found {line!r}, expected a key, a tab and a position"
+                    f"{self.idx_path}, line {number}: found {line[:60]!r}, expected a key, a tab and a position"
                 ) from None
             keys.append(key)
         return idx, keys
@@ -286,7 +288,8 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
 
     Parameters
     ----------
-    img : array (height, width) or (height, width, channels) of uint8, blue first as in OpenCV
+    img : array (height, width) or (height, width, channels), blue first as in OpenCV; numbers of
+        other types than uint8 are rounded, and those out of range become 0 or 255
     quality : from 1 to 100 for ``.jpg``, the compression from 0 to 9 for ``.png``
     img_fmt : ``.jpg`` or ``.png``
     """
@@ -301,12 +304,15 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[Any, np.ndarray[Any, Any]]:
-    """The header and the image in a record: a numpy array of uint8, (height, width, 3) with blue
-    first as in OpenCV, or with `iscolor` 0 (height, width).
+    """The header and the image in a record: a numpy array of uint8, with blue first as in OpenCV.
+
+    Parameters
+    ----------
+    s : the record
+    iscolor : 1 for (height, width, 3), 0 for (height, width), -1 for what the image has
     """
     load("mxrt.image")
-    from .image._files import imdecode
+    from .image._files import decode_for_opencv
 
     header, content = unpack(s)
-    image: np.ndarray[Any, Any] = imdecode(content, 0 if iscolor == 0 else 1, to_rgb=False).asnumpy()
-    return header, image[..., 0] if iscolor == 0 else image
+    return header, decode_for_opencv(content, iscolor)

@@ -191,8 +191,8 @@ def test_a_model_without_parameters_runs_nothing(capfd, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_an_entry_that_leaves_the_folder_is_refused(capfd, tmp_path: Path, pack, name: str) -> None:
     path = pack(tmp_path / "m.archive", {"a-symbol.json": SYMBOL, name: b"evil"})
-    refused(command(capfd, "inspect", path), 1, "leaves the folder")
-    assert not list(tmp_path.rglob("evil")) and not Path("/tmp/evil").exists()
+    refused(command(capfd, "inspect", path), 1, "name has a backslash" if "\\" in name else "leaves the folder")
+    assert not list(tmp_path.rglob("*evil")) and not Path("/tmp/evil").exists()
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])

@@ -202,7 +202,7 @@ def test_arrays_of_other_names_or_shapes_are_named(mx, capfd, tmp_path: Path) ->
     np.save(tmp_path / "x.npy", np.zeros((1, 3, 8, 8), "f4"))
     refused(command(capfd, "run", prefix, tmp_path / "x.npy", *SHAPE), 1, "(1, 3, 8, 8)", "expected (rows, 1, 8, 8)")
     np.save(tmp_path / "x.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    refused(command(capfd, "run", prefix, tmp_path / "x.npy", *SHAPE), 1, "x.npy", "damaged .npy")
+    refused(command(capfd, "run", prefix, tmp_path / "x.npy", *SHAPE), 1, "x.npy", "holds an array of object")
 
 
 def test_a_table_for_a_model_of_unknown_shape_has_the_columns_of_its_first_row(mx, capfd, tmp_path: Path) -> None:

@@ -395,6 +395,15 @@ def test_images_are_packed_and_unpacked(mx) -> None:
         mx.recordio.pack_img((0, 3.0, 1, 0), smooth, img_fmt=".webp")
 
 
+def test_images_are_unpacked_as_they_are_stored(mx) -> None:
+    shapes = {"jpeg_grey": (37, 45), "png_grey": (37, 45), "png_bits": (37, 45), "jpeg_exif_6": (37, 45, 3)}
+    for name in ("jpeg_420", "jpeg_cmyk", "jpeg_jfif_exif_6", "png_rgb", "png_palette", *shapes):
+        record = mx.recordio.pack((0, 1.0, 0, 0), content(name))
+        assert mx.recordio.unpack_img(record)[1].shape == shapes.get(name, (37, 45, 3)), name
+        turned = (45, 37, 3) if name == "jpeg_exif_6" else (37, 45, 3)
+        assert mx.recordio.unpack_img(record, 1)[1].shape == turned, name
+
+
 def test_data_sets_of_images(mx, folder: Path) -> None:
     vision = mx.gluon.data.vision
     by_folder = vision.ImageFolderDataset(str(folder / "images"))

@@ -149,3 +149,27 @@ def test_a_metric_of_a_program_counts_binary_decisions(mx) -> None:
     counts = mx.metric._BinaryClassificationMetrics()
     counts.update_binary_stats(mx.nd.array([1, 0]), mx.nd.array([[0.1, 0.9], [0.2, 0.8]]))
     assert (counts.false_positives, counts.matthewscc(), counts.matthewscc(use_global=True)) == (1, 0, 0)
+
+
+def test_the_root_of_the_mean_square_has_the_precision_of_the_arrays(mx) -> None:
+    metric = mx.metric.RMSE()
+    metric.update([mx.nd.array([1, 2, 3.3])], [mx.nd.array([1.5, 2.9, 4.7])])
+    root = np.sqrt(np.mean((np.float32([1, 2, 3.3]) - np.float32([1.5, 2.9, 4.7])) ** 2.0))
+    assert root.dtype == np.float32
+    assert metric.get()[1] == float(root)
+
+
+def test_counts_have_the_types_of_mxnet(mx) -> None:
+    labels, scores = [mx.nd.array([1, 0])], [mx.nd.array([[0.1, 0.5], [0.9, 0.8]])]
+    for metric in (mx.metric.MCC(), mx.metric.PCC(), mx.metric.Perplexity(0)):
+        metric.update(labels, scores)
+        assert type(metric.num_inst) is float, metric
+        metric.reset_local()
+        metric.update(labels, scores)
+        assert type(metric.num_inst) is float, metric
+
+
+def test_rows_without_a_label_do_not_correlate(mx) -> None:
+    metric = mx.metric.PCC()
+    metric.update([mx.nd.array([1, 0])], [mx.nd.array([[0.1, 0.5], [0.9, 0.8], [0.2, 0.1], [0.3, 0.1]])])
+    assert metric.get() == ("pcc", 1.0)

@@ -320,6 +320,13 @@ def test_rows_that_are_not_libsvm_are_named(mx, tmp_path: Path, line: str, words
     assert [batch.label[0].asscalar() for batch in skipping] == [1, 2, 4]
 
 
+def test_lines_of_libsvm_that_are_only_a_comment_are_left_out(mx, tmp_path: Path) -> None:
+    path = tmp_path / "rows.svm"
+    path.write_text("# rows\n1 0:1\n  # between\n2 1:1 # remark\n#")
+    iterator = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(2,), batch_size=1)
+    assert [batch.label[0].asscalar() for batch in iterator] == [1, 2]
+
+
 def test_labels_of_a_file_of_their_own_are_sparse(mx, tmp_path: Path) -> None:
     data, label = tmp_path / "rows.svm", tmp_path / "labels.svm"
     data.write_text("0 0:1\n1 1:1\n")

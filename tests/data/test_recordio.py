@@ -6,6 +6,8 @@ import hashlib
 import multiprocessing
 import os
 import pickle
+import struct
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -252,3 +254,44 @@ def test_a_program_may_end_without_closing(mx, tmp_path: Path) -> None:
     """
     assert run_python(code, tmp_path / "x").returncode == 0
     assert mx.recordio.MXIndexedRecordIO(f"{tmp_path}/x.idx", f"{tmp_path}/x.rec", "r").read_idx(0) == b"abcd"
+
+
+def png(colour: int, depth: int, channels: int, rows: list[bytes]) -> bytes:
+    """A PNG of one row of pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    width = len(rows[0]) * 8 // depth // channels
+    head = struct.pack(">IIBBBBB", width, len(rows), depth, colour, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\x00" + row for row in rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def test_an_image_keeps_its_channels_unless_others_are_asked_for(mx) -> None:
+    recordio = mx.recordio
+    header = recordio.IRHeader(0, 1.0, 0, 0)
+    grey = np.arange(96, dtype=np.uint8).reshape(8, 12)
+    for kind in (".png", ".jpg"):
+        record = recordio.pack_img(header, grey, 9, kind)
+        assert recordio.unpack_img(record)[1].shape == (8, 12), kind
+        assert recordio.unpack_img(record, 1)[1].shape == (8, 12, 3), kind
+        colour = recordio.pack_img(header, np.stack([grey] * 3, axis=2), 9, kind)
+        assert recordio.unpack_img(colour)[1].shape == (8, 12, 3), kind
+        assert recordio.unpack_img(colour, 0)[1].shape == (8, 12), kind
+    with_alpha = recordio.pack(header, png(6, 8, 4, [bytes([1, 2, 3, 4, 5, 6, 7, 8])]))
+    assert recordio.unpack_img(with_alpha)[1].tolist() == [[[3, 2, 1], [7, 6, 5]]]
+
+
+def test_numbers_of_other_types_are_packed_as_bytes(mx) -> None:
+    recordio = mx.recordio
+    header = recordio.IRHeader(0, 1.0, 0, 0)
+    values = [[3.5, 300, -4, 2.5, 4.5]]
+    for dtype in ("float16", "float32", "float64"):
+        _, back = recordio.unpack_img(recordio.pack_img(header, np.array(values, dtype), 3, ".png"))
+        assert back.dtype == np.uint8 and back.tolist() == [[4, 255, 0, 2, 4]], dtype
+    for dtype in ("int8", "int16", "int32"):
+        _, back = recordio.unpack_img(recordio.pack_img(header, np.array([[7, -4, 99]], dtype), 3, ".png"))
+        assert back.tolist() == [[7, 0, 99]], dtype
+    with pytest.raises(TypeError, match="uint16; expected"):
+        recordio.pack_img(header, np.zeros((2, 2), "uint16"), 3, ".png")

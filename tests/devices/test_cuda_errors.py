@@ -1,4 +1,4 @@
-"""What GPUs refuse: values that an operator cannot use, and operators without a kernel."""
+"""Refusals of GPUs: values that an operator cannot use, and operators without a kernel."""
 
 from __future__ import annotations
 

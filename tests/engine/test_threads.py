@@ -303,3 +303,26 @@ def test_a_thread_with_too_little_stack_gets_an_error() -> None:
     for words in (small, small_call):
         assert "needs a stack of 64 KiB or more" in words and "threading.stack_size(65536)" in words
     assert large == [True, True]
+
+
+def test_the_first_thread_may_call_from_deep_in_its_stack() -> None:
+    # musl tells of its stack only what is mapped when it is asked, about 128 KiB.
+    code = """
+    import json, sys
+    import mxrt as mx
+
+    sys.setrecursionlimit(5000)
+    said = {float(mx.nd.ones((2,)).sum().asscalar())}
+
+    def below(depth):
+        try:
+            said.add(float(mx.nd.ones((2,)).sum().asscalar()))
+        except mx.base.MXNetError as error:
+            said.add(str(error))
+        # A function of C in between, so that each call takes some of its stack.
+        return sorted([depth], key=lambda _: below(depth - 1) if depth else 0)
+
+    below(400)
+    print(json.dumps(list(said)))
+    """
+    assert last_json(run_python(code)) == [2.0]

@@ -304,7 +304,7 @@ def _sum_body(row: Any, states: Any) -> tuple[Any, Any]:
         (lambda f, x: f.while_loop(lambda a: True, lambda a: a, x, 3), ValueError, "while_loop: func must return"),
         (lambda f, x: f.while_loop(lambda a: True, lambda a: ([], [a, a]), x, 3), ValueError, "loop_vars"),
         (lambda f, x: f.while_loop(lambda a: True, lambda a: (1, a), x, 3), TypeError, "outputs of func"),
-        (lambda f, x: f.cond(True, lambda: x, lambda: x), TypeError, "cond: pred must be an NDArray"),
+        (lambda f, x: f.cond(np.ones(2), lambda: x, lambda: x), TypeError, "cond: pred must be a single number"),
         (lambda f, x: f.cond(x, lambda: x, lambda: x), ValueError, "cond: pred must be a single number"),
         (lambda f, x: f.cond(x[0, 0], x, lambda: x), TypeError, "cond: then_func"),
         (lambda f, x: f.cond(x[0, 0], lambda: x, None), TypeError, "cond: else_func"),
@@ -313,6 +313,12 @@ def _sum_body(row: Any, states: Any) -> tuple[Any, Any]:
 def test_wrong_arguments_are_named(mx: Any, call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(mx.nd.contrib, mx.nd.ones((2, 3)))
+
+
+def test_the_condition_of_cond_may_be_a_number(mx: Any) -> None:
+    x, y = mx.nd.ones(2), mx.nd.zeros(2)
+    for condition, taken in ((True, x), (1.5, x), (0, y), (np.bool_(False), y), (np.float32(2), x), (None, y)):
+        assert mx.nd.contrib.cond(condition, lambda: x, lambda: y) is taken
 
 
 @pytest.mark.parametrize(

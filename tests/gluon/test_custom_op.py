@@ -245,6 +245,16 @@ def test_what_forward_does_wrong_is_raised_by_the_result(mx, operator, run, mess
         assert raised.value.__cause__ is not None
 
 
+@pytest.mark.parametrize("made", [None, 3, object()])
+def test_create_operator_without_an_operator_says_what_it_must_return(mx, operator, made) -> None:
+    operator("missing", None, create_operator=lambda self, ctx, shapes, dtypes: made)
+    message = (
+        f"create_operator of 'missing' must return an object of a subclass of CustomOp.* not .*{type(made).__name__}"
+    )
+    with pytest.raises(mx.MXNetError, match=message):
+        mx.nd.Custom(mx.nd.ones(2), op_type="missing").asnumpy()
+
+
 def test_what_forward_does_not_write_is_zero(mx, operator) -> None:
     operator("nothing", lambda x, y: None)
     assert mx.nd.Custom(mx.nd.ones((2, 3)), op_type="nothing").asnumpy().tolist() == [[0] * 3] * 2

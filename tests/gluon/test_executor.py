@@ -34,7 +34,7 @@ def test_arrays_for_gradients_are_handed_back(mx) -> None:
     grad = mx.nd.zeros(2)
     assert symbol.bind(mx.cpu(), args, args_grad={"b": grad}).grad_dict == {"a": None, "b": grad}
     assert symbol.bind(mx.cpu(), args, args_grad=[grad, None]).grad_arrays == [grad, None]
-    assert symbol.bind(mx.cpu(), args).grad_arrays == [None, None]
+    assert symbol.bind(mx.cpu(), args).grad_arrays is None
     with pytest.raises(ValueError, match="args_grad"):
         symbol.bind(mx.cpu(), args, args_grad=[grad])
 
@@ -144,7 +144,7 @@ def test_a_monitor_collects_statistics_now_and_then(mx, caplog: pytest.LogCaptur
         monitor.tic()
         executor.forward()
         monitor.toc_print()
-    assert "fc_output 6.0" in caplog.text
+    assert "Batch:       5 fc_output                      6.0" in caplog.text
 
 
 def test_a_module_is_monitored_and_scored(mx) -> None:
@@ -244,7 +244,7 @@ def expected(params: dict, batch) -> np.ndarray:
 
 def test_buckets_share_their_parameters(mx, tmp_path) -> None:
     module = bucketing(mx)
-    assert module.data_names == ["data"]
+    assert list(module.data_names) == ["data"]
     with pytest.raises(AssertionError, match="bind"):
         module.get_params()
     module.bind([("data", (2, 9))], [("softmax_label", (2,))])

@@ -210,3 +210,43 @@ def test_a_composite_metric_is_updated_by_names(mx) -> None:
     metric = mx.metric.CompositeEvalMetric(["acc"])
     metric.update_dict(labels={"l": mx.nd.array([1])}, preds={"p": mx.nd.array([[0, 1]])})
     assert metric.get()[1] == [1.0]
+
+
+def test_fixed_parameters_must_be_arguments(mx) -> None:
+    def network(key):
+        return classifier(mx), ("data",), ("softmax_label",)
+
+    assert mx.mod.Module(classifier(mx), fixed_param_names=["fc_bias"])
+    with pytest.raises(ValueError, match=r"fixed_param_names=\['fc_bia'\](?s:.*)fc_bias"):
+        mx.mod.Module(classifier(mx), fixed_param_names=["fc_bia"])
+    with pytest.raises(ValueError, match=r"fixed_param_names=\['fc_bia'\]"):
+        mx.mod.BucketingModule(network, 1, fixed_param_names=["fc_bia"])
+    with pytest.raises(ValueError, match=r"state_names=\['state'\]"):
+        mx.mod.BucketingModule(network, 1, state_names=["state"])
+    assert mx.mod.BucketingModule(network, 1).data_names == ("data",)
+
+
+def test_callbacks_find_the_variables_of_mxnet(mx) -> None:
+    module = mx.mod.Module(classifier(mx))
+    batches = mx.io.NDArrayIter(np.ones((4, 5)), np.ones(4), 2)
+    module.bind(batches.provide_data, batches.provide_label, for_training=False)
+    module.init_params()
+    seen = []
+
+    def note(param) -> None:
+        names = ("nbatch", "actual_num_batch")
+        seen.append((param.nbatch, *(param.locals[name] for name in names)))
+        assert param.locals["eval_metric"] is param.eval_metric
+        assert param.locals["eval_batch"].data[0].shape == (2, 5)
+
+    module.score(batches, "acc", batch_end_callback=note, score_end_callback=note)
+    assert seen == [(0, 0, 0), (1, 1, 1), (2, 1, 2)]
+    assert str(mx.model.BatchEndParam(1, 2, 3, 4)) == "BatchEndParams(epoch=1, nbatch=2, eval_metric=3, locals=4)"
+
+
+@pytest.mark.parametrize("described", [("data", (2, 5)), "DataDesc"])
+def test_a_description_that_is_in_no_list_is_refused(mx, described: object) -> None:
+    module = mx.mod.Module(classifier(mx))
+    one = mx.io.DataDesc("data", (2, 5)) if described == "DataDesc" else described
+    with pytest.raises(TypeError, match="give a list of them"):
+        module.bind(one, for_training=False)

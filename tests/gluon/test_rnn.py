@@ -139,3 +139,42 @@ def test_what_cells_cannot_do_is_said(mx) -> None:
     shared = rnn.RNNParams("same_")
     first, second = rnn.RNNCell(3, params=shared), rnn.RNNCell(3, params=shared)
     assert first._iW.name == second._iW.name == "same_i2h_weight"
+
+
+@pytest.mark.parametrize("mode", ["lstm", "gru"])
+def test_last_states_of_a_fused_cell_are_joined_along_the_batch(mx, mode: str) -> None:
+    cell = mx.rnn.FusedRNNCell(2, 1, mode, get_next_state=True, prefix="a_")
+    outputs, states = cell.unroll(3, mx.sym.var("data"), layout="TNC", merge_outputs=True)
+    assert {state.attr("__layout__") for state in states} == {"LNC"}
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    module = mx.mod.Module(mx.sym.Group([outputs, *states]), label_names=None, context=contexts)
+    module.bind([mx.io.DataDesc("data", (3, 4, 5), layout="TNC")], for_training=False)
+    module.init_params()
+    module.forward(mx.io.DataBatch([mx.nd.ones((3, 4, 5))]), is_train=False)
+    assert [one.shape for one in module.get_outputs()] == [(3, 4, 2)] + [(1, 4, 2)] * len(states)
+
+
+def test_cells_name_their_gates_as_in_mxnet(mx) -> None:
+    rnn = mx.rnn
+    assert rnn.LSTMCell(2)._gate_names == ["_i", "_f", "_c", "_o"]
+    assert rnn.RNNCell(2)._gate_names == ("",)
+    assert rnn.FusedRNNCell(2)._gate_names == ["_i", "_f", "_c", "_o"] and rnn.FusedRNNCell(2)._num_gates == 4
+    assert rnn.FusedRNNCell(2, mode="rnn_relu")._gate_names == [""]
+
+
+def test_first_states_of_cells_around_others_are_symbols(mx) -> None:
+    rnn = mx.gluon.rnn
+    around = (
+        lambda cell: rnn.ZoneoutCell(cell, 0.1),
+        rnn.ResidualCell,
+        lambda cell: mx.gluon.contrib.rnn.VariationalDropoutCell(cell, 0.1),
+    )
+    for make in around:
+        states = make(rnn.LSTMCell(3)).begin_state()
+        assert len(states) == 2 and all(isinstance(one, mx.sym.Symbol) for one in states)
+        states = make(rnn.GRUCell(3)).begin_state(mx.nd.ones, batch_size=2)
+        assert [one.asnumpy().tolist() for one in states] == [[[1.0] * 3] * 2]
+    stack = rnn.SequentialRNNCell()
+    stack.add(rnn.ResidualCell(rnn.GRUCell(3)))
+    stack.add(rnn.GRUCell(3))
+    assert [one.shape for one in stack.begin_state(batch_size=2, func=mx.nd.ones)] == [(2, 3)] * 2

@@ -271,3 +271,30 @@ def test_more_shapes_or_types_than_arguments_are_refused(mx, how: str, last: str
     assert infer(one)[0] == [np.float32 if how == "infer_type" else (1,)]
     with pytest.raises(mx.base.MXNetError, match=r"2 (shapes|types) were given, but the symbol has 1 arguments: a"):
         infer(one, last and one)
+
+
+def test_shapes_of_variables_are_those_of_numpy_while_these_are_on(mx) -> None:
+    for shape in ((), (0, 2)):
+        assert mx.sym.var("x", shape=shape).infer_shape() == (None, None, None)
+        with mx.util.np_shape(True):
+            assert mx.sym.var("x", shape=shape).infer_shape() == ([shape], [shape], [])
+    with mx.util.np_shape(True):
+        assert mx.sym.var("x", shape=(-1, 2)).infer_shape() == (None, None, None)
+
+
+def test_a_parameter_without_axes_is_bound(mx) -> None:
+    class Scaled(mx.gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.factor = self.params.get("factor", shape=(), init="ones")
+
+        def hybrid_forward(self, F, x, factor):
+            return x * factor
+
+    mx.npx.set_np()
+    try:
+        out = Scaled()(mx.sym.var("x").as_np_ndarray())
+        made = out.simple_bind(mx.cpu(), x=(2,))
+        assert [array.shape for array in made.arg_arrays] == [(2,), ()]
+    finally:
+        mx.npx.reset_np()

@@ -163,6 +163,24 @@ def test_parameters_of_another_model_are_named(tmp_path) -> None:
     (tmp_path / "alone/m-symbol.json").write_bytes((DIGITS / "digits_cnn-symbol.json").read_bytes())
     result = mxrt("serve", tmp_path / "alone", "--check", "--shape=-1,1,8,8")
     assert "no parameter file was found for 'm-symbol.json', and `params` names one" in result.stderr, result
+    assert result.returncode == 2 and "[MX-FILE]" in result.stderr, result  # as in other commands
+
+
+def test_files_that_are_exchanged_are_called_that(tmp_path) -> None:
+    shutil.copy(DIGITS / "digits_cnn-symbol.json", tmp_path / "m-0000.params")
+    shutil.copy(DIGITS / "digits_cnn-0000.params", tmp_path / "m-symbol.json")
+    result = mxrt("serve", tmp_path / "m", "--check", "--shape=-1,1,8,8")
+    assert result.returncode == 1 and "m-symbol.json" in result.stderr, result
+    assert "this is a parameter file" in result.stderr and "each other's place" in result.stderr
+
+
+def test_a_certificate_that_is_none_is_wrong_data(tmp_path) -> None:
+    file = tmp_path / "cert.pem"
+    file.write_text("hi\n")
+    words = ("--tls-certificate", file, "--tls-key", file, "--port", "0", "--shape=-1,1,8,8")
+    result = mxrt("serve", DIGITS / "digits_cnn", *words)
+    assert result.returncode == 1 and "there is no certificate in it" in result.stderr, result
+    assert result.stderr.endswith("[MX-DATA]\n")
 
 
 def test_files_of_an_archive_are_named_after_the_archive(tmp_path) -> None:

@@ -197,3 +197,24 @@ fn released_pages_count_as_free_until_they_are_restored_within_the_limit() {
         assert_eq!((pool.stats().in_use, pool.stats().cached), (before - size, cached), "it goes where its pages are");
     }
 }
+
+#[test]
+fn scratch_of_a_loop_that_cannot_be_had_is_the_failure_of_its_op() {
+    let config =
+        Config { kind: EngineKind::Threaded, cores: Some(2), memory_limit: Some(64 << 20), ..Config::default() };
+    let engine = Engine::start(config).unwrap();
+    let run = |scratch: usize| {
+        let var = engine.new_var();
+        engine.push(OpSpec::new("loop", &[(&var, Access::Write)]), move |ctx| {
+            ctx.split(2, scratch, &|_, scratch| scratch[0] = 1);
+            Ok(())
+        });
+        raised(engine.wait_to_read(&var))
+    };
+    let error = run(40 << 20).unwrap();
+    assert!(error.contains("83886080 bytes of scratch memory in 2 threads: the memory limit is 67108864"), "{error}");
+    assert_eq!((run(20 << 20), engine.memory().stats().in_use), (None, 0));
+    engine.memory().set_limit(None);
+    let error = run(1 << 60).unwrap();
+    assert!(error.contains("bytes of scratch memory: the system has no more"), "{error}");
+}

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use mxrt_engine::OpError;
 use mxrt_graph::{GraphError, InferredShapes, Symbol};
-use mxrt_tensor::{DType, PartialShape, Shape};
+use mxrt_tensor::{DType, NpShapeScope, PartialShape, Shape, set_np_shape_scope};
 use std::collections::BTreeMap;
 
 fn known(pairs: &[(&str, &[usize])]) -> Vec<(String, PartialShape)> {
@@ -47,6 +47,20 @@ fn hints_that_leave_extents_open_are_completed() {
     let args = by_name(net.list_arguments(), &got.args);
     assert_eq!(args["digitsnet_conv0_weight"], "(16, 1, 3, 3)");
     assert_eq!(words(&got.outs), ["(3, 10)"]);
+}
+
+#[test]
+fn hints_are_scalars_and_empty_axes_with_numpy_shapes() {
+    let hinted = |text: &str| shapes(&Symbol::variable("x", attrs(&[("__shape__", text)])), &[]);
+    for (text, expected) in [("()", "()"), ("(0, 2)", "(0, 2)")] {
+        assert!(!hinted(text).complete, "{text}");
+        set_np_shape_scope(NpShapeScope::Thread);
+        let got = hinted(text);
+        assert!(got.complete, "{text}");
+        assert_eq!(words(&got.outs), [expected]);
+        assert!(!hinted("(-1, 2)").complete);
+        set_np_shape_scope(NpShapeScope::Off);
+    }
 }
 
 #[test]

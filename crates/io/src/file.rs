@@ -70,7 +70,18 @@ pub fn read_text_within(path: impl AsRef<Path>, memory: &'static MemoryPool) -> 
     text(path.as_ref(), read_file_within(path.as_ref(), memory)?)
 }
 
+/// How a list of arrays begins.
+const PARAMS_MAGIC: [u8; 8] = 0x112_u64.to_le_bytes();
+
 fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
+    if content.starts_with(&PARAMS_MAGIC) {
+        return Err(DataError::Content {
+            place: path.to_string_lossy().into_owned(),
+            problem: "this is a parameter file, and not the symbol file that is wanted here: are the two in each \
+                      other's place? Pass the one that ends in -symbol.json"
+                .to_owned(),
+        });
+    }
     if let Some(advice) = recognise(&content) {
         return Err(DataError::Content {
             place: path.to_string_lossy().into_owned(),
@@ -86,6 +97,13 @@ fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_file_in_the_place_of_a_symbol_file_is_called_that() {
+        let content = [&PARAMS_MAGIC[..], &[0xff; 8]].concat();
+        let error = text(Path::new("m-symbol.json"), content).expect_err("no text").to_string();
+        assert!(error.contains("m-symbol.json") && error.contains("each other's place"), "{error}");
+    }
 
     #[test]
     fn addresses_of_local_files_are_paths_and_all_else_stays() {

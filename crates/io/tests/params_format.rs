@@ -222,6 +222,16 @@ fn sparse_arrays_are_read_and_written_byte_for_byte() {
     assert!(refused.contains("array 'c' is sparse") && refused.contains("tostype('default')"), "{refused}");
 }
 
+/// `nd.abs(nd.sparse.zeros('csr', (3, 2)))` as MXNet saves it: without storage.
+#[test]
+fn a_csr_matrix_without_storage_is_empty() {
+    let record = "c9fa93f9 02000000 01000000 0000000000000000 02000000 0300000000000000 0200000000000000
+         0100000000000000 00000000 06000000 01000000 0000000000000000 06000000 01000000 0000000000000000";
+    let arrays = list(&format!("{HEADER} {record} {NO_NAMES}"));
+    assert_eq!(arrays[0].storage_type(), StorageType::Csr);
+    assert_eq!(values(&arrays[0]), [0.0; 6]);
+}
+
 #[test]
 fn values_beyond_the_row_pointers_mean_nothing() {
     let arrays = list(&format!("{WITH_ROOM} {NO_NAMES}"));

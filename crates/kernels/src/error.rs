@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// An index points outside of its axis.
-    #[error("index {index} is out of range for axis {axis} with size {size}: expected {low} <= index < {size}")]
+    #[error("{} is out of range for axis {axis} with size {size}: expected {low} <= index < {size}", named(*index))]
     IndexOutOfRange {
         /// The index as it was given.
         index: i64,
@@ -60,6 +60,11 @@ pub enum KernelError {
     /// Values that contradict each other.
     #[error("{0}")]
     Values(&'static str),
+}
+
+/// The index, or what became the lowest number when it was converted.
+fn named(index: i64) -> String {
+    if index == i64::MIN { "an index that is NaN or no 64-bit number".to_owned() } else { format!("index {index}") }
 }
 
 /// Panics with both lengths when a slice does not have the length its shape says.

@@ -7,6 +7,7 @@
 use crate::element::{Float, is_same};
 use crate::error::check_len;
 use crate::gemm::{BatchProduct, Matrices, MatricesMut, Places};
+use crate::gemm_deep;
 use crate::gemm_double;
 use crate::isa::Isa;
 use crate::matrix_vector;
@@ -17,7 +18,7 @@ use crate::vectorize::vectorized;
 const WIDTH: usize = 64;
 /// Rows and columns that are held in registers.
 pub(crate) const TILE_ROWS: usize = 4;
-const TILE_COLUMNS: usize = 16;
+pub(crate) const TILE_COLUMNS: usize = 16;
 
 /// A matrix product `c = alpha * op(a) op(b) + beta * c`, `batch` times over consecutive matrices.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +54,11 @@ impl Gemm {
         Gemm { tiles: Some(isa), ..self }
     }
 
+    /// Whether sums are so long that blocks of them are packed, and not the whole of an operand.
+    pub fn is_deep(&self) -> bool {
+        self.k >= gemm_deep::DEEP
+    }
+
     /// The transpose of the product, which has the operands in the other order.
     fn turned(self) -> Self {
         Gemm { m: self.n, n: self.m, transpose_a: !self.transpose_b, transpose_b: !self.transpose_a, ..self }
@@ -82,11 +88,17 @@ pub fn gemm<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &mut [T]) {
     }
     // One column is one row of the product the other way round.
     let (p, a, b) = if p.n == 1 && p.m > 1 { (p.turned(), b, a) } else { (p, a, b) };
+    let p = Gemm { transpose_b: p.transpose_b || (p.n == 1 && p.is_deep()), ..p };
     if let Some(isa) = p.tiles_of::<T>() {
         let (a, b) = (bytemuck::cast_slice(a), bytemuck::cast_slice(b));
         return gemm_in_tiles(par, p, isa, a, b, bytemuck::cast_slice_mut(c));
     }
-    if matrix_vector::fits(&p) {
+    let is_vector = matrix_vector::fits(&p);
+    let divided = gemm_deep::fits(&p) && !(is_vector && p.transpose_b);
+    if divided && gemm_deep::multiply(par, p, a, b, c) {
+        return;
+    }
+    if is_vector {
         return matrix_vector::multiply(par, p, a, b, c);
     }
     if p.tiles.is_some_and(|isa| isa.or_best() > Isa::Portable) && is_same::<T, f64>() && gemm_double::fits(&p) {
@@ -124,10 +136,16 @@ fn gemm_in_tiles(par: &dyn Par, p: Gemm, isa: Isa, a: &[f32], b: &[f32], c: &mut
         let places = Places::contiguous(batch, stored_rows, stored_columns);
         if transposed { places.transposed() } else { places }
     };
-    let product = BatchProduct::new(batch, [p.m, p.n, p.k], isa).scaled(p.alpha as f32, p.beta as f32);
-    let a = Matrices { data: a, at: places(p.m, p.k, p.transpose_a) };
-    let b = Matrices { data: b, at: places(p.k, p.n, p.transpose_b) };
-    product.run(par, a, b, MatricesMut { data: c, at: places(p.m, p.n, false) });
+    let (a_at, b_at) = (places(p.m, p.k, p.transpose_a), places(p.k, p.n, p.transpose_b));
+    // Of a deep product parts are packed, and added to C one after the other.
+    let part = if p.k >= gemm_deep::DEEP { gemm_deep::PART } else { p.k };
+    for k0 in (0..p.k).step_by(part) {
+        let (depth, beta) = (part.min(p.k - k0), if k0 == 0 { p.beta as f32 } else { 1.0 });
+        let product = BatchProduct::new(batch, [p.m, p.n, depth], isa).scaled(p.alpha as f32, beta);
+        let a = Matrices { data: a, at: Places { first: k0 * a_at.column, ..a_at } };
+        let b = Matrices { data: b, at: Places { first: k0 * b_at.row, ..b_at } };
+        product.run(par, a, b, MatricesMut { data: &mut *c, at: places(p.m, p.n, false) });
+    }
 }
 
 /// Copies `width` columns of op(b) to `[k][WIDTH]`, padded with zeros.

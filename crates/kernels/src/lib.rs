@@ -35,6 +35,7 @@ mod error;
 mod exponentials;
 pub mod fft;
 pub mod gemm;
+mod gemm_deep;
 mod gemm_double;
 pub mod gemm_plain;
 mod halves;

@@ -121,8 +121,9 @@ pub fn tanh_f32(x: f32) -> f32 {
     p = p * q + 2.0 / 15.0;
     p = p * q - 1.0 / 3.0;
     let small = x + x * q * p;
-    let large = (1.0 - 2.0 / (exp_f32(2.0 * a) + 1.0)).copysign(x);
-    if a < 0.5 { small } else { large }
+    let large = 1.0 - 2.0 / (exp_f32(2.0 * a) + 1.0);
+    // Zero keeps its sign.
+    (if a < 0.5 { small } else { large }).copysign(x)
 }
 
 /// e^x - 1: e^r - 1 of the rest of [`exp_f32`]'s division, and 2^n - 1 of the quotient; error at

@@ -24,7 +24,7 @@ pub(crate) fn multiply<T: Float>(par: &dyn Par, p: Gemm, a: &[T], b: &[T], c: &m
 }
 
 /// Stores a sum as the product asks.
-fn store<T: Float>(p: &Gemm, c: &mut T, sum: T) {
+pub(crate) fn store<T: Float>(p: &Gemm, c: &mut T, sum: T) {
     let (alpha, beta) = (T::from_f64(p.alpha), T::from_f64(p.beta));
     *c = if beta == T::ZERO { alpha * sum } else { alpha * sum + beta * *c };
 }

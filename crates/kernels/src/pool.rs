@@ -63,6 +63,8 @@ struct PoolPlan {
     size: [usize; 3],
     out: [usize; 3],
     inner: usize,
+    /// Whether the mean of no places is NaN, as in MXNet where there are three spatial axes.
+    nothing_is_nan: bool,
 }
 
 /// Pools `x` into `out`, whose spatial sizes say how many windows there are (see [`pooled_size`]).
@@ -91,6 +93,7 @@ pub fn pool<T: Element>(
         size: three(&shape[spatial.clone()], 1),
         out: three(&out_shape[spatial], 1),
         inner: if params.channels_last { channels } else { 1 },
+        nothing_is_nan: rank == 3,
     };
     plan.run(par, x, out);
 }
@@ -133,6 +136,9 @@ impl PoolPlan {
 
     /// Pools what is pooled in vectors written out; whether it is.
     fn in_vectors<T: Element>(&self, par: &dyn Par, x: &[T], out: &mut [T]) -> bool {
+        if self.has_nan() {
+            return false;
+        }
         let (rows, planes) = (rows::fits(self), planes::fits(self));
         if is_same::<T, f32>() && (rows || planes) {
             let pool = if rows { rows::pool } else { planes::pool };
@@ -248,13 +254,21 @@ impl PoolPlan {
 
     /// How far the window of output `o` reaches on an axis: with the padding, or without.
     fn extent(&self, axis: usize, o: usize, padded: bool) -> usize {
-        if padded {
-            let start = o * self.stride[axis];
-            let end = (start + self.kernel[axis]).min(self.size[axis] + 2 * self.pad[axis]);
-            end.saturating_sub(start)
-        } else {
-            self.window(axis, o).len()
-        }
+        usize::try_from(self.signed_extent(axis, o, padded)).unwrap_or(0)
+    }
+
+    /// The extent as MXNet has it, below zero where a window begins after what it reaches into.
+    fn signed_extent(&self, axis: usize, o: usize, padded: bool) -> isize {
+        let (start, pad) = (o * self.stride[axis], self.pad[axis]);
+        let [first, last] = if padded { [0, self.size[axis] + 2 * pad] } else { [pad, pad + self.size[axis]] };
+        (start + self.kernel[axis]).min(last) as isize - start.max(first) as isize
+    }
+
+    /// Whether the mean of a window is NaN.
+    fn has_nan(&self) -> bool {
+        let PoolKind::Avg { count_include_pad: padded } = self.kind else { return false };
+        let empty = |axis: usize| (0..self.out[axis]).any(|o| self.signed_extent(axis, o, padded) == 0);
+        self.nothing_is_nan && (0..3).any(empty)
     }
 
     /// Applies a divisor, the window's size, or a root to the sums of a row.
@@ -273,16 +287,19 @@ impl PoolPlan {
 
     /// Averages windows, which have the same size all along a row except for its ends.
     fn average<T: Element>(&self, od: usize, oh: usize, padded: bool, sums: &[T::Acc], out: &mut [T]) {
-        let lines = self.extent(0, od, padded) * self.extent(1, oh, padded);
+        let lines = self.signed_extent(0, od, padded) * self.signed_extent(1, oh, padded);
         let (kernel, stride, pad) = (self.kernel[2], self.stride[2], self.pad[2]);
         let inside = (self.size[2] + pad).checked_sub(kernel).map_or(0, |last| last / stride + 1);
         let whole = pad.div_ceil(stride)..inside.min(self.out[2]);
         let mut first = 0;
         while first < self.out[2] {
-            let extent = self.extent(2, first, padded);
+            let places = match lines * self.signed_extent(2, first, padded) {
+                0 if self.nothing_is_nan => 0,
+                places => places.max(1),
+            };
             let same = if whole.contains(&first) { whole.end - first } else { 1 };
             let some = first * self.inner..(first + same) * self.inner;
-            divide(&sums[some.clone()], T::Acc::from_f64((lines * extent).max(1) as f64), &mut out[some]);
+            divide(&sums[some.clone()], T::Acc::from_f64(places as f64), &mut out[some]);
             first += same;
         }
     }

@@ -130,6 +130,58 @@ impl Stream {
             }
         }
     }
+
+    /// How many of `trials` succeed, each with probability `p` from 0 to 1. Above 10 expected
+    /// successes it is W. Hörmann's transformed rejection BTRS (1993).
+    pub fn binomial(&mut self, trials: u64, p: f64) -> u64 {
+        if p > 0.5 {
+            return trials - self.binomial(trials, 1.0 - p);
+        }
+        let n = trials as f64;
+        if n * p < 10.0 {
+            return few_successes(self, n, p) as u64;
+        }
+        let q = 1.0 - p;
+        let deviation = (n * p * q).sqrt();
+        let b = 1.15 + 2.53 * deviation;
+        let a = -0.0873 + 0.0248 * b + 0.01 * p;
+        let alpha = (2.83 + 5.1 / b) * deviation;
+        let v_r = 0.92 - 4.2 / b;
+        let mode = ((n + 1.0) * p).floor();
+        loop {
+            let u = self.uniform() - 0.5;
+            let v = 1.0 - self.uniform();
+            let us = 0.5 - u.abs();
+            let k = ((2.0 * a / us + b) * u + n * p + 0.5).floor();
+            if !(0.0..=n).contains(&k) {
+                continue;
+            }
+            if us >= 0.07 && v <= v_r {
+                return k as u64;
+            }
+            let left = (v * alpha / (a / (us * us) + b)).ln();
+            let factorials = libm::lgamma(mode + 1.0) + libm::lgamma(n - mode + 1.0)
+                - libm::lgamma(k + 1.0)
+                - libm::lgamma(n - k + 1.0);
+            if left <= factorials + (k - mode) * (p / q).ln() {
+                return k as u64;
+            }
+        }
+    }
+}
+
+/// The number of successes in a few expected ones: `trials * p` below 10. The trials between two
+/// successes are drawn, not each trial.
+fn few_successes(stream: &mut Stream, trials: f64, p: f64) -> f64 {
+    let failure = (-p).ln_1p();
+    let (mut passed, mut count) = (0.0, 0.0);
+    loop {
+        passed += ((1.0 - stream.uniform()).ln() / failure).floor() + 1.0;
+        if passed.is_nan() || passed > trials {
+            return count;
+        }
+        count += 1.0;
+    }
 }
 
 /// Fills `out` with `f(stream)`, every element from its own [`Stream`].
@@ -324,6 +376,33 @@ mod tests {
         for lambda in [0.5, 4.0, 30.0, 1000.0] {
             near(moments(|par, out| fill(par, 1, 7, out, |_, s| s.poisson(lambda))), lambda, lambda);
         }
+        for (n, p) in
+            [(1, 0.3), (40, 0.1), (40, 0.5), (40, 0.9), (1_000_000, 1e-6), (1_000_000_000, 0.25), (1 << 32, 0.999)]
+        {
+            let (mean, variance) = (n as f64 * p, n as f64 * p * (1.0 - p));
+            near(moments(|par, out| fill(par, 1, 8, out, |_, s| s.binomial(n, p) as f64)), mean, variance);
+        }
+    }
+
+    #[test]
+    fn binomial_counts_have_their_probabilities() {
+        // Both methods; the statistic has as many degrees of freedom as there are counts.
+        for (n, p) in [(12u64, 0.3f64), (60, 0.4)] {
+            let mut found = vec![0.0f64; n as usize + 1];
+            (0..200_000).for_each(|i| found[Stream::new(3, 9, i).binomial(n, p) as usize] += 1.0);
+            let (mut probability, mut statistic, mut counts) = ((1.0 - p).powi(n as i32), 0.0f64, 0.0f64);
+            for (k, found) in found.iter().enumerate() {
+                let want = probability * 200_000.0;
+                if want >= 10.0 {
+                    statistic += (found - want) * (found - want) / want;
+                    counts += 1.0;
+                }
+                probability *= (n - k as u64) as f64 / (k + 1) as f64 * p / (1.0 - p);
+            }
+            assert!(statistic < counts + 5.0 * (2.0 * counts).sqrt(), "{n} {p}: {statistic} for {counts} counts");
+        }
+        let certain = |p: f64| Stream::new(1, 1, 1).binomial(1000, p);
+        assert_eq!([certain(0.0), certain(1.0), Stream::new(1, 1, 1).binomial(0, 0.5)], [0, 1000, 0]);
     }
 
     #[test]

@@ -438,11 +438,13 @@ vectorized! {
 /// output.
 pub fn cumsum<T: CastTo<O>, O: Element>(par: &dyn Par, x: &[T], [outer, n, inner]: [usize; 3], out: &mut [O]) {
     check_len("the input", x.len(), outer * n * inner);
+    // Zero added to the first element keeps its sign only if it is negative.
+    let zero = O::from_f64(-0.0);
     if inner == 1 && n > 0 {
         let rows = chunk_by_work(n);
         return par_chunks_mut(par, out, rows * n, |i, out| {
             for (out, x) in out.chunks_mut(n).zip(x[i * rows * n..].chunks(n)) {
-                let mut sum = O::ZERO;
+                let mut sum = zero;
                 for (out, &v) in out.iter_mut().zip(x) {
                     sum = sum.plus(v.cast());
                     *out = sum;
@@ -451,7 +453,7 @@ pub fn cumsum<T: CastTo<O>, O: Element>(par: &dyn Par, x: &[T], [outer, n, inner
         });
     }
     par_columns_mut(par, out, [outer, n, inner], WIDTH, 0, |o, start, mut band, _| {
-        let mut sums = [O::ZERO; WIDTH];
+        let mut sums = [zero; WIDTH];
         for k in 0..n {
             let row = &x[(o * n + k) * inner + start..];
             for ((out, sum), &v) in band.row(k).iter_mut().zip(&mut sums).zip(row) {

@@ -123,6 +123,18 @@ impl OpTest {
         self
     }
 
+    /// The kernel.
+    pub fn kernel(&self) -> Box<dyn Kernel> {
+        let attrs = self.attrs.iter().map(|(k, v)| (k.as_str(), v.as_str()));
+        let inputs: Vec<TensorType> = self.inputs.iter().map(|a| a.tensor.clone()).collect();
+        let bound = self.def.parse_attrs(attrs).and_then(|attrs| {
+            let outputs = infer_types(self.def, &attrs, &inputs)?;
+            let options = KernelOptions::default();
+            bind_kernel(self.def, &attrs, &Signature { inputs: &inputs, outputs: &outputs, options })
+        });
+        bound.unwrap_or_else(|e| panic!("{}: {}", self.def.name, e.message))
+    }
+
     fn try_run(&self) -> Result<Vec<Array>, OpError> {
         let attrs = self.def.parse_attrs(self.attrs.iter().map(|(k, v)| (k.as_str(), v.as_str())))?;
         assert_eq!(self.inputs.len(), self.def.num_inputs(&attrs), "inputs of {}", self.def.name);

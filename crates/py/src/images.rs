@@ -37,6 +37,13 @@ pub(crate) fn decode_image<'py>(py: Python<'py>, file: &[u8], channels: &str) ->
     wrap(py, made.map_err(|e| errors::from_op(py, &e))?)
 }
 
+/// Rows and columns that the head of an image file says to `decode_image`.
+#[pyfunction]
+pub(crate) fn image_size(py: Python<'_>, file: &[u8]) -> PyResult<(usize, usize)> {
+    let head = py.detach(|| image::head(file)).map_err(|e| raised(py, e))?;
+    Ok(head.size.into())
+}
+
 /// The file of an image of `shape` (height, width, channels), red first. `format` is
 /// jpeg, with a quality from 1 to 100, or png, with a compression from 0 to 9.
 #[pyfunction]

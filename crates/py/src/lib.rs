@@ -79,7 +79,7 @@ mod _mxrt {
         write_file,
     };
     #[pymodule_export]
-    use crate::images::{decode_image, encode_image};
+    use crate::images::{decode_image, encode_image, image_size};
     #[pymodule_export]
     use crate::iterators::{BatchReader, iterators};
     #[pymodule_export]

@@ -249,7 +249,11 @@ impl NDArrayBase {
     /// A copy of the elements as a numpy array, after waiting for them.
     fn _to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.array(py)?;
-        let (made, place) = new_numpy::array(py, &array.tensor_type())?;
+        let (made, place) = match new_numpy::array(py, &array.tensor_type()) {
+            Ok(made) => made,
+            // The failure of the operator comes first: perhaps there was no memory for it, either.
+            Err(error) => return self.wait_to_read(py).and(Err(error)),
+        };
         // The copy belongs to the caller; its size is bounded like that of an array.
         let copied = |value: TensorRef<'_>| -> Result<(), OpError> {
             let _charge = array.engine().memory().charge(value.bytes().len())?;

@@ -198,6 +198,7 @@ impl HttpServer {
         started.map(HttpServer).map_err(|error| match error {
             StartError::Models(error) => errors::from_op(py, &error),
             StartError::Settings(words) => wrong(&words),
+            StartError::Files(words) => errors::plain(FailureKind::Data, &words),
             error => errors::plain(FailureKind::Operator, &error.to_string()),
         })
     }

@@ -31,7 +31,7 @@ pub enum AttrKind {
     Bool,
     /// `True`/`False`, or `None`
     OptBool,
-    /// a tuple of whole numbers; a bare number is a tuple of one
+    /// a tuple of whole numbers; a bare number is a tuple of one, and `None` an empty one
     Shape,
     /// a tuple of whole numbers, or `None`
     OptShape,
@@ -330,9 +330,9 @@ impl Attrs {
         }
     }
 
-    /// A tuple of whole numbers.
+    /// A tuple of whole numbers, without any where `None` was given.
     pub fn ints(&self, name: &str) -> &[i64] {
-        self.opt_ints(name).unwrap_or_else(|| wrong(name, "a tuple"))
+        self.opt_ints(name).unwrap_or(&[])
     }
 
     /// A tuple of whole numbers or nothing.

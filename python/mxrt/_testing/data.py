@@ -4,7 +4,6 @@ downloaded.
 
 from __future__ import annotations
 
-import bz2
 import os
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -58,6 +57,8 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     target = os.path.join(data_dir, data_name)
     if os.path.exists(target):
         return
+    import bz2  # which not every build of Python has
+
     with bz2.open(_file(url, data_dir)) as packed, open(target, "wb") as written:
         while block := packed.read(1 << 20):
             written.write(block)

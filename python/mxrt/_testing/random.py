@@ -110,6 +110,7 @@ def rand_sparse_ndarray(
 ) -> tuple[NDArray, Any]:
     """A sparse array, and its parts: values and row numbers, or row pointers, columns and values.
 
+    Values are evenly distributed from 0 to 1. `modifier_func` changes those of row_sparse.
     `distribution` is "uniform" or, for csr, "powerlaw": each row stores twice as many values as the
     row before it. Columns always rise within a row, whatever `shuffle_csr_indices` says.
     """
@@ -119,21 +120,24 @@ def rand_sparse_ndarray(
         raise AssertionError(f"Distribution {distribution} not supported for {stype}")
     part = np.random.rand() if density is None else density
     kind = np.float32 if dtype is None else dtype
-    values = random_arrays(shape).astype(kind)
-    if modifier_func is not None:
-        values = np.vectorize(modifier_func)(values).astype(kind)
-    if data_init is not None:
-        values[...] = data_init
     if stype == "row_sparse":
         chosen = np.flatnonzero(np.random.rand(shape[0]) < part)
         if rsp_indices is not None:
             # As MXNet does: fractions are cut off.
             chosen = np.unique(np.asarray(rsp_indices).astype(np.int64))
-        rows = sparse.row_sparse_array((values[chosen], chosen), shape=shape, dtype=kind, ctx=ctx)
-        return rows, (values[chosen], chosen)
+        stored = np.random.rand(len(chosen), *shape[1:]).astype(kind)
+        if data_init is not None:
+            stored[...] = data_init
+        if modifier_func is not None and stored.size:
+            stored = np.vectorize(modifier_func)(stored).astype(kind)
+        rows = sparse.row_sparse_array((stored, chosen), shape=shape, dtype=kind, ctx=ctx)
+        return rows, (stored, chosen)
     if distribution == "powerlaw":
         values = _powerlaw(shape, part).astype(kind)
     else:
+        values = np.random.rand(*shape).astype(kind)
+        if data_init is not None:
+            values[...] = data_init
         values[np.random.rand(*shape) >= part] = 0
     matrix = sparse.csr_matrix(values, shape=shape, dtype=kind, ctx=ctx)
     return matrix, (matrix.indptr, matrix.indices, matrix.data)

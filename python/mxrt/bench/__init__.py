@@ -9,15 +9,18 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..cli._errors import UsageError
+from ..cli._errors import CommandError, UsageError
 from ..cli._model import add_model_arguments, find, load
 from ..cli._out import note
 from ..cli._shapes import folder_of, input_shapes
 from . import saved, show
 from .measure import Task, conditions, measure
+from .peer.load import TooFewThreads
 from .peers import NAMES, interpreters
 
 __all__ = ["add_arguments", "main"]
+
+_MOST_CALLERS = 4096
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +122,10 @@ def run(args: argparse.Namespace, before: Mapping[str, Any] | None = None) -> di
     if before is not None:
         for words in saved.check(args.compare, before, conditions(what, args.rate), callers):
             note("bench", words)
-    return measure(what, callers, args.seconds, peers, _progress, args.rate)
+    try:
+        return measure(what, callers, args.seconds, peers, _progress, args.rate)
+    except TooFewThreads as error:
+        raise CommandError(str(error)) from None
 
 
 def _progress(text: str) -> None:
@@ -133,6 +139,8 @@ def _counts(text: str) -> list[int]:
         counts = [int(part) for part in text.split(",")]
     except ValueError:
         counts = []
-    if not counts or min(counts) < 1:
-        raise UsageError(f"--callers is '{text}'; expected positive whole numbers with commas, such as 1,8,64")
+    if not counts or min(counts) < 1 or max(counts) > _MOST_CALLERS:
+        raise UsageError(
+            f"--callers is '{text}'; expected whole numbers from 1 to {_MOST_CALLERS} with commas, such as 1,8,64"
+        )
     return counts

@@ -13,10 +13,10 @@ QUERIES, KEYS, VALUES = range(3)
 
 
 def _layer_norm(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    axis = int(attrs.get("axis", -1))
+    axis = attrs.integer("axis", -1)
     if axis not in (-1, len(w.found[inputs[0]]) - 1):
         raise Untranslatable("only over the last axis")
-    w.add("LayerNormalization", inputs, name, axis=-1, epsilon=float(attrs.get("eps", 1e-5)))
+    w.add("LayerNormalization", inputs, name, axis=-1, epsilon=attrs.real("eps", 1e-5))
 
 
 def _batch_dot(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
@@ -31,8 +31,8 @@ def _embedding(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     indices, weight = inputs
     int64 = 7
     # MXNet takes an index beyond the table as its last row.
-    last = w.scalar(f"{name}#last", str(int(attrs["input_dim"]) - 1))
-    bounded = w.add("Clip", [indices, w.scalar(f"{name}#first", "0"), last], f"{name}#bounded")
+    last = w.scalar(f"{name}#last", attrs.integer("input_dim") - 1)
+    bounded = w.add("Clip", [indices, w.scalar(f"{name}#first", 0.0), last], f"{name}#bounded")
     w.add("Gather", [weight, w.add("Cast", [bounded], f"{name}#indices", to=int64)], name, axis=0)
 
 
@@ -45,7 +45,7 @@ def _mean(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
 
 def _div_sqrt_dim(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     root = w.found[inputs[0]][-1] ** 0.5
-    w.add("Div", [*inputs, w.scalar(f"{name}#root", str(root))], name)
+    w.add("Div", [*inputs, w.scalar(f"{name}#root", root)], name)
 
 
 def _heads(w: Writer, name: str, joined: str, heads: int, part: int) -> str:
@@ -74,16 +74,16 @@ def _heads(w: Writer, name: str, joined: str, heads: int, part: int) -> str:
 
 
 def _selfatt_qk(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    heads = int(attrs["heads"])
+    heads = attrs.integer("heads")
     queries, keys = (_heads(w, name, inputs[0], heads, part) for part in (QUERIES, KEYS))
     root = (w.found[inputs[0]][-1] // heads // 3) ** 0.5
-    queries = w.add("Div", [queries, w.scalar(f"{name}#root", str(root))], f"{name}#scaled")
+    queries = w.add("Div", [queries, w.scalar(f"{name}#root", root)], f"{name}#scaled")
     w.add("MatMul", [queries, w.add("Transpose", [keys], f"{name}#across", perm=(0, 2, 1))], name)
 
 
 def _selfatt_valatt(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     joined, scores = inputs
-    heads, (tokens, images, units) = int(attrs["heads"]), w.found[joined]
+    heads, (tokens, images, units) = attrs.integer("heads"), w.found[joined]
     size = units // heads // 3
     product = w.add("MatMul", [scores, _heads(w, name, joined, heads, VALUES)], f"{name}#product")
     split = w.reshape(product, (images, heads, tokens, size), f"{name}#heads")

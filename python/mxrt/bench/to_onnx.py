@@ -7,7 +7,6 @@ fastest.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,31 +24,20 @@ __all__ = ["Untranslatable", "export"]
 def export(graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]], path: Path) -> None:
     """Writes the graph with these parameters for inputs of these shapes (all float32)."""
     writer = Writer(graph, params, shapes)
-    nodes = json.loads(graph.tojson())
-    names = _unique([node["name"] for node in nodes["nodes"]])
+    nodes, names = writer.graph, writer.names
     for node, name in zip(nodes["nodes"], names, strict=True):
         if node["op"].startswith(("_contrib_quantize", "_sg_mkldnn_")):
             raise OnIntegers(f"node '{node['name']}' ({node['op']}) computes on 8-bit integers as MXNet does")
         if node["op"] != "null":
-            inputs = [_source(names, node, entry) for entry in node["inputs"]]
+            inputs = [_source(names, f"'{node['name']}'", entry) for entry in node["inputs"]]
             writer.translate(RULES.get(node["op"]), node["op"], name, node.get("attrs", {}), inputs)
-    heads = [names[entry[0]] for entry in nodes["heads"]]
+    heads = [_source(names, "the model", entry) for entry in nodes["heads"]]
     onnx_file.write(path, writer.pieces(heads))
 
 
-def _unique(names: list[str]) -> list[str]:
-    """ONNX wants one name for one value; MXNet lets a layer that is used twice have one name."""
-    seen: dict[str, int] = {}
-    out = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        out.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
-    return out
-
-
-def _source(names: list[str], node: dict[str, Any], entry: list[int]) -> str:
+def _source(names: list[str], reader: str, entry: list[int]) -> str:
     if entry[1] != 0:
-        raise Untranslatable(f"'{node['name']}' reads output {entry[1]} of '{names[entry[0]]}'; only first ones can be")
+        raise Untranslatable(f"{reader} reads output {entry[1]} of '{names[entry[0]]}'; only first ones can be")
     return names[entry[0]]
 
 
@@ -59,7 +47,10 @@ def _same(op: str, **attributes: Any) -> Rule:
 
 
 def _with_scalar(op: str) -> Rule:
-    return lambda w, name, attrs, inputs: w.add(op, [*inputs, w.scalar(f"{name}#scalar", attrs["scalar"])], name)
+    def rule(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
+        w.add(op, [*inputs, w.scalar(f"{name}#scalar", attrs.real("scalar", 1.0))], name)
+
+    return rule
 
 
 def _window(attrs: Attrs) -> dict[str, tuple[int, ...]]:
@@ -70,21 +61,25 @@ def _window(attrs: Attrs) -> dict[str, tuple[int, ...]]:
     return {"kernel_shape": kernel, "strides": attrs.numbers("stride", ones), "pads": pad + pad}
 
 
-def _convolution(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    if not attrs.get("layout", "None").startswith(("None", "NC")):
+def _channels_first(attrs: Attrs) -> None:
+    if not attrs.word("layout", "None").startswith(("None", "NC")):
         raise Untranslatable(f"layout {attrs['layout']}")
+
+
+def _convolution(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
+    _channels_first(attrs)
     window = _window(attrs)
     dilations = attrs.numbers("dilate", (1,) * len(window["kernel_shape"]))
-    w.add("Conv", inputs, name, **window, dilations=dilations, group=int(attrs.get("num_group", 1)))
+    w.add("Conv", inputs, name, **window, dilations=dilations, group=attrs.integer("num_group", 1))
 
 
 def _batch_norm(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    if attrs.get("axis", "1") != "1":
+    if attrs.integer("axis", 1) != 1:
         raise Untranslatable("only axis 1")
     data, gamma, *rest = inputs
     if attrs.flag("fix_gamma", True):
-        gamma = w.constant(f"{name}#gamma", np.ones_like(w.params[gamma]))
-    w.add("BatchNormalization", [data, gamma, *rest], name, epsilon=float(attrs.get("eps", 1e-3)))
+        gamma = w.constant(f"{name}#gamma", np.ones(w.found[gamma], "float32"))
+    w.add("BatchNormalization", [data, gamma, *rest], name, epsilon=attrs.real("eps", 1e-3))
 
 
 def _dense(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
@@ -109,25 +104,31 @@ def _dense_over_last_axis(w: Writer, name: str, inputs: list[str]) -> None:
 
 
 def _pooling(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    kind = attrs.get("pool_type", "max")
+    _channels_first(attrs)
+    kind = attrs.word("pool_type", "max")
     onnx = {"max": "MaxPool", "avg": "AveragePool"}.get(kind)
     if onnx is None:
         raise Untranslatable(f"pool_type {kind}")
     if attrs.flag("global_pool", False):
         w.add(f"Global{onnx}", inputs, name)
         return
-    convention = attrs.get("pooling_convention", "valid")
+    convention = attrs.word("pooling_convention", "valid")
     if convention == "same":
         raise Untranslatable("pooling_convention same")
     extra = {"ceil_mode": int(convention == "full")}
     if kind == "avg":
         extra["count_include_pad"] = int(attrs.flag("count_include_pad", True))
-    w.add(onnx, inputs, name, **_window(attrs), **extra)
+    window = _window(attrs)
+    before, after = w.found[inputs[0]][2:], w.found[name][2:]
+    sides = zip(before, after, window["strides"], window["pads"], strict=False)
+    if any((count - 1) * stride >= extent + pad for extent, count, stride, pad in sides):
+        raise Untranslatable("pooling_convention full where the last window begins in the padding, which ONNX drops")
+    w.add(onnx, inputs, name, **window, **extra)
 
 
 def _activation(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     known = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
-    kind = attrs["act_type"]
+    kind = attrs.word("act_type")
     if kind not in known:
         raise Untranslatable(f"act_type {kind}")
     w.add(known[kind], inputs, name)
@@ -135,21 +136,21 @@ def _activation(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
 
 def _leaky(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     known = {"leaky": "LeakyRelu", "elu": "Elu"}
-    kind = attrs.get("act_type", "leaky")
+    kind = attrs.word("act_type", "leaky")
     if kind == "gelu":
         # In the form that peers find again: ONNX had no Gelu in this version.
-        scaled = w.add("Div", [*inputs, w.scalar(f"{name}#root", str(2**0.5))], f"{name}#div")
+        scaled = w.add("Div", [*inputs, w.scalar(f"{name}#root", 2**0.5)], f"{name}#div")
         bell = w.add("Erf", [scaled], f"{name}#erf")
-        one = w.add("Add", [bell, w.scalar(f"{name}#one", "1")], f"{name}#add")
-        w.add("Mul", [w.add("Mul", [*inputs, one], f"{name}#mul"), w.scalar(f"{name}#half", "0.5")], name)
+        one = w.add("Add", [bell, w.scalar(f"{name}#one", 1.0)], f"{name}#add")
+        w.add("Mul", [w.add("Mul", [*inputs, one], f"{name}#mul"), w.scalar(f"{name}#half", 0.5)], name)
         return
     if kind not in known:
         raise Untranslatable(f"act_type {kind}")
-    w.add(known[kind], inputs, name, alpha=float(attrs.get("slope", 0.25)))
+    w.add(known[kind], inputs, name, alpha=attrs.real("slope", 0.25))
 
 
 def _clip(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    bounds = [w.scalar(f"{name}#{key}", attrs[key]) for key in ("a_min", "a_max")]
+    bounds = [w.scalar(f"{name}#{key}", attrs.real(key)) for key in ("a_min", "a_max")]
     w.add("Clip", [*inputs, *bounds], name)
 
 
@@ -163,9 +164,11 @@ def _transpose(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
 
 
 def _softmax(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    if attrs.get("temperature", "None") not in ("None", "1.0") or attrs.flag("use_length", False):
-        raise Untranslatable("temperature or use_length")
-    w.add("Softmax", inputs, name, axis=int(attrs.get("axis", -1)))
+    if attrs.word("temperature", "None") != "None" and attrs.real("temperature") != 1.0:
+        raise Untranslatable(f"temperature {attrs['temperature']}")
+    if attrs.flag("use_length", False):
+        raise Untranslatable("use_length")
+    w.add("Softmax", inputs, name, axis=attrs.integer("axis", -1))
 
 
 def _softmax_output(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
@@ -175,12 +178,18 @@ def _softmax_output(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> No
 
 
 def _lrn(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    factors = {"alpha": attrs.get("alpha", 1e-4), "beta": attrs.get("beta", 0.75), "bias": attrs.get("knorm", 2.0)}
-    w.add("LRN", inputs, name, size=int(attrs["nsize"]), **{key: float(value) for key, value in factors.items()})
+    factors = {"alpha": attrs.real("alpha", 1e-4), "beta": attrs.real("beta", 0.75), "bias": attrs.real("knorm", 2.0)}
+    w.add("LRN", inputs, name, size=attrs.integer("nsize"), **factors)
+
+
+def _dropout(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
+    if attrs.word("mode", "training") == "always":
+        raise Untranslatable("mode always, which drops in inference too")
+    w.add("Identity", inputs, name)
 
 
 def _concat(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
-    w.add("Concat", inputs, name, axis=int(attrs.get("dim", 1)))
+    w.add("Concat", inputs, name, axis=attrs.integer("dim", 1))
 
 
 RULES: dict[str, Rule] = {
@@ -188,6 +197,7 @@ RULES: dict[str, Rule] = {
     "BatchNorm": _batch_norm,
     "Concat": _concat,
     "Convolution": _convolution,
+    "Dropout": _dropout,
     "FullyConnected": _dense,
     "LRN": _lrn,
     "LeakyReLU": _leaky,
@@ -199,7 +209,7 @@ RULES: dict[str, Rule] = {
     "transpose": _transpose,
     **TRANSFORMER,
     **dict.fromkeys(("Flatten", "flatten", "Reshape", "reshape", "expand_dims", "squeeze"), _reshape),
-    **dict.fromkeys(("Dropout", "_copy", "identity", "BlockGrad"), _same("Identity")),
+    **dict.fromkeys(("_copy", "identity", "BlockGrad"), _same("Identity")),
     **dict.fromkeys(("elemwise_add", "_plus", "_Plus", "broadcast_add", "broadcast_plus"), _same("Add")),
     **dict.fromkeys(("elemwise_sub", "broadcast_sub", "broadcast_minus"), _same("Sub")),
     **dict.fromkeys(("elemwise_mul", "broadcast_mul"), _same("Mul")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import MXNetError
+from .. import _mxrt
+from ..base import MXNetDataError, MXNetError
 from ._errors import ModelError, UsageError
 from ._model import note
 
@@ -116,7 +116,12 @@ def preprocess_of(args: argparse.Namespace, folder: Path, shape: Sequence[int] |
     if shape is not None and len(shape) == 4:
         chosen = _fitted(chosen, shape, "size" in changes or (said is not None and said not in NAMED), changes)
     chosen = replace(chosen, **changes)
-    return (_checked(chosen, "the options"), remark)
+    if args.max_pixels < 1:
+        raise UsageError(f"--max-pixels is {args.max_pixels}; expected a positive number")
+    try:
+        return (_checked(chosen, "the options"), remark)
+    except ModelError as error:
+        raise UsageError(error.args[0]) from None
 
 
 def _fitted(chosen: Preprocess, shape: Sequence[int], said: bool, changes: Mapping[str, Any]) -> Preprocess:
@@ -136,29 +141,35 @@ def _fitted(chosen: Preprocess, shape: Sequence[int], said: bool, changes: Mappi
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if args.size is not None:
-        size = _numbers(args.size, "--size", int)
+        size = _numbers(args.size, "--size", int, 2)
         found["size"] = tuple(size) if len(size) == 2 else (size[0], size[0])
         if args.resize is None:
             found["resize"] = None
     if args.resize is not None:
-        found["resize"] = None if args.resize == "off" else _numbers(args.resize, "--resize", int)[0]
+        found["resize"] = None if args.resize == "off" else _numbers(args.resize, "--resize", int, 1)[0]
     if args.grey:
         found["grey"] = True
     if args.scale is not None:
-        found["scale"] = _numbers(args.scale, "--scale", float)[0]
+        found["scale"] = _numbers(args.scale, "--scale", float, 1)[0]
     for name in ("mean", "std"):
         if (text := getattr(args, name)) is not None:
-            found[name] = tuple(_numbers(text, f"--{name}", float))
+            found[name] = tuple(_numbers(text, f"--{name}", float, 3))
     if args.layout is not None:
         found["layout"] = args.layout
     return found
 
 
-def _numbers(text: str, option: str, kind: Any) -> list[Any]:
+def _numbers(text: str, option: str, kind: Any, most: int) -> list[Any]:
+    """The numbers of an option, at most some."""
+    whole = "whole " if kind is int else ""
+    expected = f"one {whole}number" if most == 1 else f"at most {most} {whole}numbers with commas"
     try:
-        return [kind(part) for part in text.split(",")]
+        found = [kind(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"{option} is '{text}'; expected numbers with commas") from None
+        found = []
+    if not 1 <= len(found) <= most:
+        raise UsageError(f"{option} is '{text[:60]}'; expected {expected}")
+    return found
 
 
 def _of_json(content: Any, where: str) -> Preprocess:
@@ -170,33 +181,44 @@ def _of_json(content: Any, where: str) -> Preprocess:
         raise ModelError(f"'{where}' says '{unknown[0]}', which is not known; expected some of {', '.join(known)}")
     made: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
     for name in ("mean", "std"):
-        if isinstance(made.get(name), (int, float)):
+        if _is_number(made.get(name)):
             made[name] = (made[name],)
-    if isinstance(made.get("size"), int):
+    if type(made.get("size")) is int:
         made["size"] = (made["size"], made["size"])
     return _checked(Preprocess(**made), f"'{where}'")
 
 
+def _is_number(value: object) -> bool:
+    """Whether a value is a number that float32 holds."""
+    if type(value) not in (int, float):
+        return False
+    try:
+        return abs(float(value)) <= float(np.finfo("float32").max)  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
 def _checked(value: Preprocess, where: str) -> Preprocess:
+    """The way, which `where` says. ModelError where one of its values cannot be used."""
+
     def whole(number: object) -> bool:
         return type(number) is int and 0 < number <= 1 << 16
 
     def numbers(values: object) -> bool:
-        return (
-            isinstance(values, tuple)
-            and len(values) in (1, 3)
-            and all(isinstance(one, (int, float)) and np.isfinite(one) for one in values)
-        )
+        return isinstance(values, tuple) and len(values) in (1, 3) and all(map(_is_number, values))
+
+    def two_extents(values: object) -> bool:
+        return isinstance(values, tuple) and len(values) == 2 and all(map(whole, values))
 
     extent = "from 1 to 65536"
     wrong = (
-        ("size", f"two whole numbers {extent}") if not (len(value.size) == 2 and all(map(whole, value.size)))
+        ("size", f"two whole numbers {extent}") if not two_extents(value.size)
         else ("resize", f"a whole number {extent}") if not (value.resize is None or whole(value.resize))
         else ("grey", "true or false") if not isinstance(value.grey, bool)
-        else ("scale", "a number") if not (isinstance(value.scale, (int, float)) and np.isfinite(value.scale))
+        else ("scale", "a number that float32 holds") if not _is_number(value.scale)
         else ("mean", "one number, or one for each of three channels") if not numbers(value.mean)
         else ("std", "one number, or one for each of three channels, none of them 0")
-        if not numbers(value.std) or 0 in value.std
+        if not numbers(value.std) or 0 in np.asarray(value.std, "float32")
         else ("layout", "NCHW or NHWC") if value.layout not in ("NCHW", "NHWC")
         else ("mean", "one number, as images are grey") if value.grey and len(value.mean) != 1
         else ("std", "one number, as images are grey") if value.grey and len(value.std) != 1
@@ -205,9 +227,17 @@ def _checked(value: Preprocess, where: str) -> Preprocess:
     if wrong:
         name, wanted = wrong
         got = getattr(value, name)
-        shown = ", ".join(map(str, got)) if isinstance(got, tuple) else got
-        raise UsageError(f"{where}: {name} is {shown}; expected {wanted}")
+        shown = ", ".join(map(_shown, got)) if isinstance(got, tuple) else _shown(got)
+        raise ModelError(f"{where}: {name} is {shown}; expected {wanted}")
     return value
+
+
+def _shown(value: object) -> str:
+    """The beginning of a value as JSON has it; Python does not print the longest numbers."""
+    if type(value) is int and abs(value) >= 1 << 64:
+        return "a number of more than 19 digits"
+    text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def is_image(head: bytes) -> bool:
@@ -244,13 +274,17 @@ def input_of_image(content: bytes, name: str, preprocess: Preprocess, most_pixel
 
     if not is_image(content):
         raise no_image(content[:64], name)
-    _refuse_large(_size_of(content), name, most_pixels, "has")
     try:
+        # What the decoder reads: a file may have several sizes, or bytes that mean nothing.
+        _refuse_large(_mxrt.image_size(content), name, most_pixels, "has")
         pixels = image.imdecode(content, 0 if preprocess.grey else 1)
+    except MXNetDataError as error:
+        raise ModelError(f"'{name}' is a damaged image: {error}; copy or download it again") from None
+    try:
         height, width, _ = pixels.shape
         made = _cut(pixels, height, width, preprocess, name, most_pixels).asnumpy()
     except MXNetError as error:
-        raise ModelError(f"'{name}': {error}; expected a JPEG or PNG file") from None
+        raise ModelError(f"'{name}': {error}") from None
     last = preprocess.layout == "NHWC"
     channels = (-1,) if last else (-1, 1, 1)
     values = np.ascontiguousarray(made if last else made.transpose(2, 0, 1)).astype("float32")
@@ -277,29 +311,9 @@ def _cut(pixels: NDArray, height: int, width: int, preprocess: Preprocess, name:
     return pixels if (high, wide) == (rows, columns) else pixels[top : top + rows, left : left + columns]
 
 
-def _refuse_large(size: tuple[int, int] | None, name: str, most: int, what: str) -> None:
-    if size is not None and size[0] * size[1] > most:
+def _refuse_large(size: tuple[int, int], name: str, most: int, what: str) -> None:
+    if size[0] * size[1] > most:
         raise ModelError(f"'{name}' {what} {size[0]} x {size[1]} pixels, more than {most}: --max-pixels allows more")
-
-
-def _size_of(content: bytes) -> tuple[int, int] | None:
-    """Rows and columns that the head of a PNG or JPEG says; None where it says none."""
-    if content.startswith(b"\x89PNG") and len(content) >= 24:
-        columns, rows = struct.unpack(">II", content[16:24])
-        return rows, columns
-    position = 2
-    while content.startswith(b"\xff\xd8") and position + 9 <= len(content):
-        if content[position] != 0xFF:
-            return None
-        marker = content[position + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            rows, columns = struct.unpack(">HH", content[position + 5 : position + 9])
-            return rows, columns
-        if marker == 0xFF or 0xD0 <= marker <= 0xD9 or marker == 1:
-            position += 1 if marker == 0xFF else 2
-            continue
-        position += 2 + struct.unpack(">H", content[position + 2 : position + 4])[0]
-    return None
 
 
 def as_json(value: Preprocess) -> str:

@@ -10,29 +10,29 @@ import io
 import os
 import re
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from .. import _mxrt, _temporary
 from ..base import MXNetError
+from ._arrays import Archive, array_of_npy, arrays_of_npz, is_npz, shape_of_npy
 from ._errors import ModelError, UsageError
 from ._images import is_image, no_image, other_image
-from ._model import MOST_BYTES, Loaded
+from ._model import Loaded
 
-__all__ = ["Item", "arrays_of_npz", "has_label", "items_of", "random_arrays", "shapes_in", "text_of"]
+__all__ = ["MOST_ROWS", "Item", "is_random", "items_of", "random_arrays", "shapes_in", "text_of"]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 _IMAGES = (".jpg", ".jpeg", ".png")
 _EXPECTED = "a JPEG, PNG, .npy, .npz, .csv or .rec file"
-# So many rows of a table or of records are answered together.
-_ROWS = 64
+MOST_ROWS = 64
+"""Rows of a table or of records that are answered together."""
 _MAGIC_NPY = b"\x93NUMPY"
 _MAGIC_RECORDS = (0xCED7230A).to_bytes(4, "little")
 # Spreadsheets and shells begin text with one.
@@ -55,11 +55,12 @@ def items_of(words: Sequence[str], model: Loaded, image: Callable[[bytes, str], 
     UsageError, before any call, where an INPUT is not there; a file that cannot be used becomes a
     call that says so, and the others are answered.
     """
-    places = [(word, [] if word == "-" or _is_random(word) else _files_of(word)) for word in words]
+    places = [(word, [] if word == "-" or is_random(word) else _files_of(word)) for word in words]
     return _calls(places, model, image)
 
 
-def _is_random(word: str) -> bool:
+def is_random(word: str) -> bool:
+    """Whether an INPUT means random numbers, and no file of that name."""
     return word == "random" and not Path(word).exists()
 
 
@@ -71,11 +72,11 @@ def _calls(
         shapes = {name: (-1,) * len(shape) for name, shape in shapes.items()}
     for word, paths in places:
         if word == "-":
-            yield from _or_why_not(_STANDARD_INPUT, _of_standard_input(shapes, image))
+            yield from _or_why_not(_STANDARD_INPUT, _of_standard_input(shapes, model.dtypes, image))
         elif not paths:
             yield Item("random", lambda: random_arrays(model.data, model.dtypes))
         for path in paths:
-            yield from _or_why_not(str(path), _of_file(path, shapes, image))
+            yield from _or_why_not(str(path), _of_file(path, shapes, model.dtypes, image))
 
 
 def _or_why_not(name: str, calls: Iterator[Item]) -> Iterator[Item]:
@@ -91,20 +92,24 @@ def _or_why_not(name: str, calls: Iterator[Item]) -> Iterator[Item]:
         yield Item(name, fail)
 
 
-def _of_standard_input(shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+def _of_standard_input(
+    shapes: Mapping[str, Shape], dtypes: Mapping[str, str], image: Callable[[bytes, str], Array]
+) -> Iterator[Item]:
     try:
         content = sys.stdin.buffer.read()
     except OSError as error:
         raise ModelError(f"{_STANDARD_INPUT} cannot be read: {error.strerror}; expected {_EXPECTED}") from None
     if not content:
         raise ModelError(f"{_STANDARD_INPUT} is empty; expected {_EXPECTED}: redirect one into the command")
-    yield from _of_content(_STANDARD_INPUT, lambda: content, content, shapes, image)
+    yield from _of_content(_STANDARD_INPUT, lambda: content, content, shapes, dtypes, image)
 
 
-def _of_file(path: Path, shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]) -> Iterator[Item]:
+def _of_file(
+    path: Path, shapes: Mapping[str, Shape], dtypes: Mapping[str, str], image: Callable[[bytes, str], Array]
+) -> Iterator[Item]:
     with path.open("rb") as file:
         head = file.read(64)
-    yield from _of_content(str(path), path.read_bytes, head, shapes, image)
+    yield from _of_content(str(path), path.read_bytes, head, shapes, dtypes, image)
 
 
 def shapes_in(words: Sequence[str]) -> dict[str, Shape]:
@@ -121,25 +126,15 @@ def shapes_in(words: Sequence[str]) -> dict[str, Shape]:
             file.seek(0)
             try:
                 if head == _MAGIC_NPY:
-                    found.setdefault("", _header(file))
-                elif head.startswith(b"PK\x03\x04"):
-                    with zipfile.ZipFile(file) as archive:
-                        for entry in archive.infolist()[:1000]:
-                            name = entry.filename.removesuffix(".npy")
-                            name = name[name.rindex("in.") + 3 :] if "in." in name else name
-                            with archive.open(entry) as source:
-                                found.setdefault(name, _header(source))
-            except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError):
+                    found.setdefault("", shape_of_npy(file, word))
+                elif is_npz(head):
+                    archive = Archive(file, word)
+                    for key in archive.names[:1000]:
+                        name = key[key.rindex("in.") + 3 :] if "in." in key else key
+                        found.setdefault(name, archive.shape(key))
+            except ModelError:
                 continue  # reading the values says what is wrong
     return {name: shape for name, shape in found.items() if shape and min(shape) > 0}
-
-
-def _header(file: IO[bytes]) -> Shape:
-    """The shape that an .npy file says."""
-    major, _ = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-    shape: Shape = read(file)[0]
-    return shape
 
 
 def random_arrays(shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> dict[str, Array]:
@@ -155,6 +150,8 @@ def random_arrays(shapes: Mapping[str, Shape], dtypes: Mapping[str, str]) -> dic
 
 def _files_of(word: str) -> list[Path]:
     path = Path(word)
+    if not word:
+        raise UsageError("an INPUT is empty; expected the name of a file, - for the standard input, or random")
     if path.is_dir():
         found = sorted(one for one in path.iterdir() if one.suffix.lower() in _IMAGES and one.is_file())
         if not found:
@@ -176,28 +173,38 @@ def _files_of(word: str) -> list[Path]:
 
 
 def _of_content(
-    name: str, read: Callable[[], bytes], head: bytes, shapes: Mapping[str, Shape], image: Callable[[bytes, str], Array]
+    name: str,
+    read: Callable[[], bytes],
+    head: bytes,
+    shapes: Mapping[str, Shape],
+    dtypes: Mapping[str, str],
+    image: Callable[[bytes, str], Array],
 ) -> Iterator[Item]:
     """The calls for one file, whose kind follows from its first bytes."""
-    only = next(iter(shapes))
+
+    def rows_of_table() -> Iterator[Item]:
+        only = _single(name, "one table", shapes)
+        return _rows_of(name, {only: _table(read(), name, shapes, dtypes[only])}, shapes)
+
     if is_image(head):
+        only = _single(name, "one image", shapes)
         yield Item(name, lambda: {only: image(read(), name)})
     elif head.startswith(_MAGIC_NPY):
-        yield from _rows_of(name, {_single(name, shapes): _array(read(), name)}, shapes)
-    elif head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        yield from _rows_of(name, {_single(name, "one array", shapes): array_of_npy(read(), name)}, shapes)
+    elif is_npz(head):
         yield from _rows_of(name, arrays_of_npz(io.BytesIO(read()), name, list(shapes)), shapes)
     elif head.startswith(_MAGIC_RECORDS):
-        yield from _of_records(name, read, only, image)
+        yield from _of_records(name, read, _single(name, "images", shapes), image)
     elif not head:
         raise ModelError(f"'{name}' is empty; expected {_EXPECTED}: copy or download it again")
     elif other_image(head) is not None:
         raise no_image(head, name)
     elif head.startswith(_MARKS) and _is_table(name, head):
-        yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
+        yield from rows_of_table()
     elif (advice := _mxrt.recognise(head)) is not None:
         raise ModelError(f"'{name}' is no input. {advice}")
     elif _is_table(name, head):
-        yield from _rows_of(name, {_single(name, shapes): _table(read(), name, shapes)}, shapes)
+        yield from rows_of_table()
     elif name.lower().endswith(_IMAGES):
         raise no_image(head, name)
     else:
@@ -213,76 +220,50 @@ def _is_table(name: str, head: bytes) -> bool:
     return name.lower().endswith((".csv", ".txt"))
 
 
-def _single(name: str, shapes: Mapping[str, Shape]) -> str:
+def _single(name: str, what: str, shapes: Mapping[str, Shape]) -> str:
+    """The only input, for a file that has values of one."""
     if len(shapes) != 1:
         raise UsageError(
-            f"'{name}' has one array, and the model has the inputs {', '.join(shapes)}: give an .npz with an array of "
+            f"'{name}' has {what}, and the model has the inputs {', '.join(shapes)}: give an .npz with an array of "
             "each name"
         )
     return next(iter(shapes))
 
 
-def _array(content: bytes, name: str) -> Array:
-    try:
-        found: Array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError) as error:
-        raise ModelError(f"'{name}' is a damaged .npy file: {error}; write it again by numpy.save") from None
-    if found.dtype.kind not in "biuf":
-        raise ModelError(f"'{name}' holds an array of {found.dtype}; expected real numbers")
-    return found
-
-
-def arrays_of_npz(file: Any, name: str, wanted: Sequence[str]) -> dict[str, Array]:
-    """The arrays of an .npz by the names of inputs (or `in.` and the name). ModelError where one
-    lacks.
+def _table(content: bytes, name: str, shapes: Mapping[str, Shape], dtype: str) -> Array:
+    """The rows of a file of numbers with commas, as elements of this type or wider ones; a first
+    line of titles is left out.
     """
-    file.seek(0)
-    if file.read(2) != b"PK":
-        raise ModelError(f"'{name}' is no .npz file; expected one that numpy.savez wrote")
-    try:
-        with zipfile.ZipFile(file) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise ModelError(f"'{name}' unpacks to more than {MOST_BYTES} bytes; expected arrays of one batch")
-            held = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            found = {}
-            for one in wanted:
-                entry = held.get(one) or held.get(f"in.{one}")
-                if entry is None:
-                    there = ", ".join(sorted(held)[:8]) or "nothing"
-                    raise ModelError(f"'{name}' has no array '{one}'; it has {there}, expected {', '.join(wanted)}")
-                with archive.open(entry) as source:
-                    found[one] = _array(source.read(entry.file_size + 1), f"{name}:{entry.filename}")
-            return found
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise ModelError(f"'{name}' is a damaged .npz file: {error}; write it again by numpy.savez") from None
-
-
-def has_label(file: str) -> bool:
-    """Whether a file is an .npz with an array `label`: the class of each row."""
-    if not Path(file).is_file() or not zipfile.is_zipfile(file):
-        return False
-    with zipfile.ZipFile(file) as archive:
-        return "label.npy" in archive.namelist()
-
-
-def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
-    """The rows of a file of numbers with commas; a first line of titles is left out."""
     only = next(iter(shapes))
     known = min(shapes[only]) >= 0
     columns = int(np.prod(shapes[only][1:], dtype="int64")) if known else -1
     reason = f"as the input '{only}' has the shape {shapes[only]}"
-    rows = []
+    rows: list[list[int | float]] = []
     titles = ""
+    number_of, bounds = _parser(dtype)
     for number, line in enumerate(text_of(content).splitlines(), 1):
         if not line.strip():
             continue
+        cells = [cell.strip() for cell in line.split(",")]
+        if len(cells) > 1 and not cells[-1]:
+            cells.pop()
         try:
-            row = [float(part) for part in line.split(",") if part.strip()]
+            row = [number_of(cell) for cell in cells if cell]
         except ValueError:
             if number == 1:
                 titles = f"; line 1, {line[:60]!r}, is taken for titles"
                 continue
             raise ModelError(f"'{name}', line {number}: {line[:60]!r} is no row of numbers with commas") from None
+        if "" in cells:
+            raise ModelError(f"'{name}', line {number}: cell {cells.index('') + 1} is empty; expected a number in each")
+        outside = next(
+            (cell for cell, one in zip(cells, row, strict=True) if bounds and not _is_within(one, bounds)), None
+        )
+        if bounds and outside is not None:
+            raise ModelError(
+                f"'{name}', line {number} has {outside[:40]}, which {dtype} does not hold; expected whole numbers from "
+                f"{bounds[0]} to {bounds[1]}"
+            )
         if columns < 0:
             columns, reason = len(row), f"as line {number} has"
         if len(row) != columns:
@@ -295,7 +276,33 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape]) -> Array:
         raise UsageError(
             f"'{name}' has rows of numbers for the input '{only}', whose shape is not known: --shape says it"
         )
-    return np.array(rows, "float32").reshape(len(rows), *shapes[only][1:])
+    return np.array(rows, dtype if bounds else "float64").reshape(len(rows), *shapes[only][1:])
+
+
+def _parser(dtype: str) -> tuple[Callable[[str], int | float], tuple[int, int] | None]:
+    """A function that reads a cell, which raises ValueError, and the bounds of an integer type,
+    whose numbers are read without rounding.
+    """
+
+    def number(cell: str) -> float:
+        if "_" in cell:  # Python has them in its own numbers
+            raise ValueError(cell)
+        return float(cell)
+
+    def whole(cell: str) -> int | float:
+        if re.fullmatch(r"[-+]?[0-9]{1,30}", cell):
+            return int(cell)
+        return number(cell)
+
+    if dtype == "bfloat16" or np.dtype(dtype).kind == "f":
+        return number, None
+    limits = np.iinfo("uint8" if dtype == "bool" else dtype)
+    return whole, (int(limits.min), 1 if dtype == "bool" else int(limits.max))
+
+
+def _is_within(number: int | float, bounds: tuple[int, int] | None) -> bool:
+    """Whether a number is a whole one within bounds, where there are any."""
+    return bounds is None or (bounds[0] <= number <= bounds[1] and number == int(number))
 
 
 def text_of(content: bytes) -> str:
@@ -325,9 +332,9 @@ def _rows_of(name: str, arrays: Mapping[str, Array], shapes: Mapping[str, Shape]
     count = counts.pop()
     if count == 0:
         raise ModelError(f"'{name}' has no rows")
-    for first in range(0, count, _ROWS):
-        last = min(first + _ROWS, count)
-        where = name if count <= _ROWS else f"{name}[{first}:{last}]"
+    for first in range(0, count, MOST_ROWS):
+        last = min(first + MOST_ROWS, count)
+        where = name if count <= MOST_ROWS else f"{name}[{first}:{last}]"
         part = {key: value[first:last] for key, value in shaped.items()}
         yield Item(where, lambda part=part: part)  # type: ignore[misc]
 
@@ -360,8 +367,11 @@ def _of_record_file(path: str, name: str, only: str, image: Callable[[bytes, str
     try:
         number = 0
         while (record := records.read()) is not None:
-            _, content = unpack(record)
             where = f"{name}[{number}]"
+            try:
+                _, content = unpack(record)
+            except (MXNetError, ValueError) as error:
+                raise ModelError(f"'{where}' is no record of an image: {error}; write the file again") from None
             yield Item(where, lambda content=content, where=where: {only: image(bytes(content), where)})  # type: ignore[misc]
             number += 1
     finally:

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,8 @@ def find(model: str | os.PathLike[str], params: str | None = None, epoch: int | 
     the command ends. UsageError if there are none, or several; ModelError for a damaged archive.
     """
     said = os.fspath(model)
+    if epoch is not None and not 0 <= epoch < 1 << 64:
+        raise UsageError(f"--epoch is {epoch}; expected the number of a parameter file, which is not negative")
     if params is not None and not Path(params).is_file():
         raise UsageError(f"there is no file '{params}' (--params)")
 
@@ -130,7 +133,7 @@ class Loaded:
     dtypes: Mapping[str, str]
     assumed: str | None
 
-    @property
+    @cached_property
     def data(self) -> dict[str, Shape]:
         """Shapes of the inputs, labels left out, which only training reads."""
         labels = self.graph._labels()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -140,8 +141,8 @@ def _renamed(nodes: Sequence[Mapping[str, Any]], renames: Sequence[str]) -> dict
 
             raise UsageError(f"--rename '{text}': no layer, input or parameter is called '{old}'{close_to(old, known)}")
         names |= found
-    after = [names.get(name, name) for name in known]
-    twice = next((name for name in after if after.count(name) > known.count(name) and after.count(name) > 1), None)
+    before, after = Counter(known), Counter(names.get(name, name) for name in known)
+    twice = next((name for name, count in after.items() if count > max(before[name], 1)), None)
     if twice is not None:
         raise UsageError(f"--rename gives two nodes the name '{twice}'")
     return names

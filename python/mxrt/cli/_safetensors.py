@@ -38,6 +38,8 @@ def content(arrays: Mapping[str, NDArray]) -> bytes:
     pieces = []
     end = 0
     for name, one in arrays.items():
+        if name in header:
+            raise ModelError(f"parameter '{name}' has a name that safetensors keeps for itself; --rename gives another")
         if one._dtype_name not in _DTYPES:
             raise ModelError(
                 f"parameter '{name}' is {one._dtype_name}, which safetensors lacks; --format params has it"

@@ -6,7 +6,6 @@ import argparse
 import math
 import shutil
 import time
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +16,9 @@ import numpy as np
 from .. import _temporary
 from .._dtypes import dtype_name
 from ..base import MXNetError
+from ._arrays import Archive, arrays_of_npz
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
-from ._inputs import Array, arrays_of_npz, random_arrays, shapes_in
+from ._inputs import Array, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, find, open_model
 from ._out import note, print_json, shape_text, style
 from ._written import written
@@ -27,6 +27,8 @@ from .run import called
 __all__ = ["add_arguments", "main"]
 
 ENGINES = ("mxnet", "onnxruntime")
+# Kinds of elements that arrays of a golden file may have, as names of inputs.
+_ANY = "biufcSUmMV"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -199,38 +201,36 @@ def _cases(
     several cases with CASE. in front. Outputs alone belong to the arrays of --data, `given`.
     """
     outputs = model.graph.list_outputs()
-    if not zipfile.is_zipfile(golden):
-        raise ModelError(f"'{golden}' is no .npz file; expected one that numpy.savez wrote")
-    try:
-        with np.load(golden, allow_pickle=False) as saved:
-            names = saved.files
-            inner = [name for one in model.data for name in names if name.endswith(f"in.{one}")]
-            prefixes = sorted({name[: name.rindex("in.")] for name in inner})
-            found = []
-            for prefix in prefixes or [""]:
-                held = {one: _of(saved, prefix, [f"in.{one}", one]) for one in model.data}
-                feeds = {one: value for one, value in held.items() if value is not None}
-                wanted = {}
-                for number, one in enumerate(outputs):
-                    places = [f"out.{one}", f"out.{one.removesuffix('_output')}", f"out.{number}", one]
-                    if (value := _of(saved, prefix, places)) is not None:
-                        wanted[one] = value
-                if not wanted or (feeds and len(feeds) != len(model.data)):
-                    raise ModelError(
-                        f"'{golden}' has {', '.join(names[:8])}; expected the inputs {', '.join(model.data)} and "
-                        f"outputs of {', '.join(outputs)}, as NAME or in.NAME and out.NAME"
-                    )
-                found.append((prefix.strip("."), feeds or _feeds_of_outputs(golden, saved, model, given), wanted))
-            return found
-    except (ValueError, zipfile.BadZipFile, OSError, EOFError) as error:
-        raise ModelError(f"'{golden}' is no .npz file: {error}; expected one that numpy.savez wrote") from None
+    with open(golden, "rb") as file:
+        saved = Archive(file, golden)
+        names = saved.names
+        inner = [name for one in model.data for name in names if name.endswith(f"in.{one}")]
+        prefixes = sorted({name[: name.rindex("in.")] for name in inner})
+        found = []
+        for prefix in prefixes or [""]:
+            held = {one: _of(saved, prefix, [f"in.{one}", one]) for one in model.data}
+            feeds = {one: value for one, value in held.items() if value is not None}
+            wanted = {}
+            for number, one in enumerate(outputs):
+                places = [f"out.{one}", f"out.{one.removesuffix('_output')}", f"out.{number}", one]
+                if (value := _of(saved, prefix, places)) is not None:
+                    wanted[one] = value
+            if not wanted or (feeds and len(feeds) != len(model.data)):
+                raise ModelError(
+                    f"'{golden}' has {', '.join(names[:8])}; expected the inputs {', '.join(model.data)} and "
+                    f"outputs of {', '.join(outputs)}, as NAME or in.NAME and out.NAME"
+                )
+            found.append((prefix.strip("."), feeds or _feeds_of_outputs(golden, saved, model, given), wanted))
+        return found
 
 
-def _feeds_of_outputs(golden: str, saved: Any, model: Loaded, given: Mapping[str, Array] | None) -> Mapping[str, Array]:
+def _feeds_of_outputs(
+    golden: str, saved: Archive, model: Loaded, given: Mapping[str, Array] | None
+) -> Mapping[str, Array]:
     """The inputs of a golden file without any: random numbers where mxrt run wrote that its outputs
     are of these, and otherwise the arrays of --data. UsageError where there are none.
     """
-    if "inputs" in saved.files and set(saved["inputs"].ravel().tolist()) == {"random"}:
+    if "inputs" in saved.names and set(saved.array("inputs", _ANY).ravel().tolist()) == {"random"}:
         return random_arrays(model.data, model.dtypes)
     if given is None:
         raise UsageError(
@@ -240,11 +240,10 @@ def _feeds_of_outputs(golden: str, saved: Any, model: Loaded, given: Mapping[str
     return given
 
 
-def _of(saved: Any, prefix: str, places: Sequence[str]) -> Array | None:
+def _of(saved: Archive, prefix: str, places: Sequence[str]) -> Array | None:
     """The first array of numbers of these names that there is, those with the prefix first."""
     for one in (*(prefix + place for place in places), *(places if prefix == "" else ())):
-        if one in saved.files and saved[one].dtype.kind in "biuf":
-            array: Array = saved[one]
+        if one in saved.names and (array := saved.array(one, _ANY)).dtype.kind in "biuf":
             return array
     return None
 

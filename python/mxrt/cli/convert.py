@@ -19,8 +19,9 @@ from .._whole import whole_model
 from ..gluon import SymbolBlock
 from ..ndarray import NDArray, array, save
 from . import _onnx, _safetensors
+from ._arrays import arrays_of_npz, has_label, write_npz
 from ._errors import BAD, GOOD, ModelError, UsageError
-from ._inputs import Array, arrays_of_npz, has_label, random_arrays, shapes_in
+from ._inputs import Array, random_arrays, shapes_in
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import megabytes, note, print_json, shape_text
 from ._rewrite import Rewritten, rewritten
@@ -112,7 +113,7 @@ def main(args: argparse.Namespace) -> int:
         print_json(report)
     else:
         print(_as_text(report))
-    return GOOD if report["good"] else BAD
+    return BAD if report["good"] is False else GOOD
 
 
 def targets_of(prefix: str, force: bool, form: str = "params") -> tuple[Path, Path]:
@@ -166,8 +167,7 @@ def _write_numbers(file: Path, auxiliary: set[str], values: Mapping[str, NDArray
     if form == "params":
         save(str(file), {f"{'aux' if name in auxiliary else 'arg'}:{name}": one for name, one in values.items()})
     elif form == "npz":
-        with file.open("wb") as saved:
-            np.savez(saved, **{name: _numbers(name, one) for name, one in values.items()})  # type: ignore[arg-type]
+        write_npz(file, {name: _numbers(name, one) for name, one in values.items()})
     else:
         _mxrt.write_file(file, _safetensors.content(values))
 
@@ -192,12 +192,13 @@ def _samples(model: Loaded, file: str | None) -> _Samples:
     with open(file, "rb") as data:
         feeds = arrays_of_npz(data, file, names)
         label = arrays_of_npz(data, file, ["label"])["label"] if has_label(file) else None
+    answers = called(model, feeds, file)
     if label is not None and label.shape != (_rows(feeds),):
         raise ModelError(
             f"'{file}' has a label of shape {label.shape}; expected ({_rows(feeds)},), a class number for each row of "
             f"'{names[0]}'"
         )
-    return _Samples(feeds, called(model, feeds, file), label)
+    return _Samples(feeds, answers, label)
 
 
 def _numbers(name: str, value: NDArray) -> Array:
@@ -227,7 +228,7 @@ def _compared(
                 "the answers of the copy were not compared, for onnxruntime is not installed for this Python: "
                 "pip install onnxruntime (or 'mxrt[onnx]')",
             )
-            return {"outputs": [], "good": True}
+            return {"outputs": [], "good": None}
         after = found[1]
     else:
         after = _answers(model, made, values, args, shapes, given)

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import re
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -92,7 +93,9 @@ def _as_text(finding: Finding) -> str:
 
 
 def _versions() -> Iterator[Finding]:
-    libc = " ".join(platform.libc_ver()) or "unknown libc"
+    # Python finds no version of musl.
+    other = "musl" if "musl" in (sysconfig.get_config_var("SOABI") or "") else "unknown libc"
+    libc = " ".join(filter(None, platform.libc_ver())) or other
     yield Finding(
         "ok", "versions", f"mxrt {__version__}, Python {platform.python_version()}, numpy {np.__version__}, {libc}"
     )

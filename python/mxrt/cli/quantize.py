@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,10 @@ from .._quantize import Model, Quantized, budget_of, quantize_model
 from .._quantize_page import percent
 from ..base import MXNetError
 from ..ndarray import array
+from ._arrays import array_of_npy, arrays_of_npz, as_type, has_label, is_npz
 from ._errors import GOOD, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import arrays_of_npz, has_label, items_of, shapes_in, text_of
+from ._inputs import is_random, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, megabytes, note, print_json, style, table
 from ._shapes import folder_of
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FOLDER",
         help="samples such as the model gets: a folder of images, an image, .npy, .npz (arrays by the names of "
-        "inputs), .csv, .rec",
+        "inputs), .csv, .rec, - for the standard input, or random for a trial",
     )
     parser.add_argument(
         "--labels",
@@ -55,7 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--calib-mode", choices=("naive", "entropy"), default="naive", help="where ranges come from")
     parser.add_argument("--samples", type=int, metavar="N", help="use the first N samples alone")
-    parser.add_argument("-o", "--out", metavar="OUT", help="prefix of the new files (default: MODEL with -int8)")
+    parser.add_argument(
+        "-o",
+        "--out",
+        metavar="OUT",
+        help="prefix of the new files (default: the name of MODEL with -int8, in the current folder)",
+    )
     parser.add_argument("--html", metavar="FILE", help="write the report as one page that needs no other file")
     parser.add_argument("--force", action="store_true", help="overwrite files")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -79,6 +86,8 @@ def main(args: argparse.Namespace) -> int:
         made = _quantized(model, arrays, labels, budget, args.calib_mode, progress)
     prefix = str(symbol).removesuffix("-symbol.json")
     made.save(prefix)
+    if is_random(args.data):
+        note("quantize", "random numbers do not have the ranges of samples: the new files are for a trial alone")
     made.report["model"] = model.files.name
     made.report["symbol"], made.report["parameters"] = str(symbol), f"{prefix}-0000.params"
     if page is not None:
@@ -120,6 +129,10 @@ def _samples(args: argparse.Namespace, model: Loaded) -> list[dict[str, np.ndarr
 
     for item in items_of([args.data], model, image):
         arrays = {name: value for name, value in item.arrays().items() if name in model.data}
+        try:
+            arrays = {name: as_type(value, model.dtypes[name], f"the input '{name}'") for name, value in arrays.items()}
+        except ModelError as error:
+            raise ModelError(f"'{item.name}': {error}") from None
         if left >= 0:
             arrays = {name: value[:left] for name, value in arrays.items()}
             left -= _rows(arrays)
@@ -145,14 +158,14 @@ def _labels(file: str, samples: int | None) -> np.ndarray[Any, Any]:
     if not path.is_file():
         raise UsageError(f"there is no file '{file}' (--labels)")
     try:
-        if has_label(file):
-            with path.open("rb") as content:
-                labels = arrays_of_npz(content, file, ["label"])["label"].reshape(-1)
-        elif path.suffix == ".npy":
-            labels = np.load(path, allow_pickle=False).reshape(-1)
+        content = path.read_bytes()
+        if is_npz(content):
+            labels = arrays_of_npz(io.BytesIO(content), file, ["label"])["label"].reshape(-1)
+        elif path.suffix == ".npy" or content.startswith(b"\x93NUMPY"):
+            labels = array_of_npy(content, file).reshape(-1)
         else:
-            labels = np.array([_class_number(word) for word in text_of(path.read_bytes()).split()])
-    except (ValueError, OSError) as error:
+            labels = np.array([_class_number(word) for word in text_of(content).split()])
+    except (ValueError, OverflowError, OSError) as error:
         raise ModelError(f"--labels '{file}': {error}; expected one class number for each sample") from None
     return labels if samples is None else labels[:samples]
 

@@ -17,9 +17,10 @@ from .. import _mxrt
 from .._progress import Progress
 from ..base import MXNetError
 from ..ndarray import from_numpy
+from ._arrays import as_type, write_npz
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import Item, items_of, shapes_in, text_of
+from ._inputs import MOST_ROWS, Item, items_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, note, print_json, saved_in
 from ._shapes import folder_of
@@ -66,49 +67,49 @@ def main(args: argparse.Namespace) -> int:
         note("run", model.assumed)
     show = _Shower(model, args)
     failed = 0
-    kept: dict[str, list[Array]] = {}
-    names: list[str] = []
+    kept = _Kept()
     reports: list[dict[str, Any]] = []
     with Progress("inputs", None, shown=target is not None or args.json) as progress:
-        for item, answer in _answers(model, args, show):
+        for item, rows, answer in _answers(model, args, show):
             if isinstance(answer, CommandError):
                 failed += 1
                 print(f"mxrt run: {answer}", file=sys.stderr)
                 reports.append({"input": item.name, "error": str(answer)})
                 continue
             progress.step()
-            names += [item.name] * _rows(answer)
             if target:
-                for key, value in answer.items():
-                    kept.setdefault(key, []).append(value)
+                kept.add(item.name, rows, answer)
             if args.json:
                 reports.append(show.as_data(item.name, answer))
             elif not target:
                 print(show.as_text(item.name, answer), flush=True)
     if args.json:
         print_json({"model": str(model.files.symbol), "results": reports})
-    if target and kept:
-        _save(target, {key: _joined(values) for key, values in kept.items()} | {"inputs": np.array(names)})
-        note("run", f"{len(names)} rows of {', '.join(kept)} are in '{target}'")
+    if target and kept.parts:
+        with saved_in(target) as unfinished:
+            write_npz(unfinished, {"inputs": np.array(kept.names)} | kept.joined())
+        note("run", f"{len(kept.names)} rows of {', '.join(kept.parts)} are in '{target}'")
     return BAD if failed else GOOD
 
 
 def _answers(
     model: Loaded, args: argparse.Namespace, show: _Shower
-) -> Iterator[tuple[Item, Mapping[str, Array] | CommandError]]:
-    """The calls with their answers, in order; some are computed ahead, by threads."""
+) -> Iterator[tuple[Item, int, Mapping[str, Array] | CommandError]]:
+    """The calls with their rows and answers, in order; some are computed ahead, by threads."""
     threads = args.threads or int(_mxrt.info()["cores"])
     waiting: deque[tuple[Item, Future[Any]]] = deque()
 
-    def call(item: Item) -> Mapping[str, Array] | CommandError:
+    def call(item: Item) -> tuple[int, Mapping[str, Array] | CommandError]:
         try:
-            return called(model, item.arrays(), item.name)
+            arrays = item.arrays()
+            answer = called(model, arrays, item.name)
+            return next(iter(arrays.values())).shape[0], answer
         except CommandError as error:
-            return error
+            return 0, error
         except MXNetError as error:  # of a file, which it names
-            return ModelError(str(error))
+            return 0, ModelError(str(error))
         except (OSError, MemoryError) as error:
-            return ModelError(f"'{item.name}': {error}")
+            return 0, ModelError(f"'{item.name}': {error}")
 
     pool = ThreadPoolExecutor(threads)
     try:
@@ -116,51 +117,86 @@ def _answers(
             waiting.append((item, pool.submit(call, item)))
             while len(waiting) >= 4 * threads:
                 first, done = waiting.popleft()
-                yield first, done.result()
+                yield first, *done.result()
         while waiting:
             first, done = waiting.popleft()
-            yield first, done.result()
+            yield first, *done.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def called(model: Loaded, arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
     """The outputs of a model by name. ModelError, with the name of the input, where it fails."""
-    rows = next(iter(arrays.values())).shape[0]
+    values = []
+    for key, given in _with_labels(model, arrays, name).items():
+        try:
+            values.append(as_type(given, model.dtypes[key], f"the input '{key}'"))
+        except ModelError as error:
+            raise ModelError(f"'{name}': {error}") from None
     try:
-        values = []
-        for key, shape in model.shapes.items():
-            given = arrays.get(key)
-            if given is None:  # a label, which nothing reads
-                given = np.zeros((rows, *shape[1:]), "float32")
-            dtype = model.dtypes[key]
-            values.append(from_numpy(np.ascontiguousarray(given, "float32" if dtype == "bfloat16" else dtype)))
-        found = model.net(*values)
+        found = model.net(*map(from_numpy, values))
         outputs = found if isinstance(found, list) else [found]
         return {key: one.asnumpy() for key, one in zip(model.graph.list_outputs(), outputs, strict=True)}
     except MXNetError as error:
         raise ModelError(f"'{name}': {error}") from None
 
 
-def _rows(answer: Mapping[str, Array]) -> int:
-    first = next(iter(answer.values()))
-    return first.shape[0] if first.ndim else 1
+def _with_labels(model: Loaded, arrays: Mapping[str, Array], name: str) -> dict[str, Array]:
+    """The arrays of all inputs in their order. Labels, which nothing reads, are zeros."""
+    data = model.data
+    for key in data:
+        if key not in arrays:
+            raise ModelError(f"'{name}' has no array for the input '{key}'; expected one for each of {', '.join(data)}")
+        if arrays[key].ndim == 0:
+            raise ModelError(
+                f"'{name}' has an array without axes for the input '{key}'; expected (rows, "
+                f"{', '.join(map(str, data[key][1:]))})"
+            )
+        if arrays[key].shape[0] == 0:
+            raise ModelError(f"'{name}' has no rows")
+    rows = next(iter(arrays.values())).shape[0]
+    return {
+        key: arrays[key] if key in arrays else np.zeros((rows, *shape[1:]), "float32")
+        for key, shape in model.shapes.items()
+    }
 
 
-def _joined(values: Sequence[Array]) -> Array:
-    try:
-        return np.concatenate(values)
-    except ValueError:
-        raise ModelError(
-            "the outputs have different shapes for different inputs, so that they cannot be saved in one array; save "
-            "them by one command for each input"
-        ) from None
+class _Kept:
+    """Answers that are to be saved: the outputs of each call, and the name of the input of each
+    row.
+    """
 
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.parts: dict[str, list[tuple[int, Array]]] = {}
 
-def _save(target: Path, arrays: Mapping[str, Array]) -> None:
-    """Writes an .npz, whole or not at all."""
-    with saved_in(target) as unfinished, unfinished.open("wb") as file:
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+    def add(self, name: str, rows: int, answer: Mapping[str, Array]) -> None:
+        """Keeps the answer of a call with its number of rows."""
+        self.names += [name] * rows
+        for key, value in answer.items():
+            self.parts.setdefault(key, []).append((rows, value))
+
+    def joined(self) -> dict[str, Array]:
+        """The outputs with the rows of all calls. ModelError where there are several, for an output
+        without rows.
+        """
+        return {key: self._joined(key, parts) for key, parts in self.parts.items()}
+
+    def _joined(self, key: str, parts: Sequence[tuple[int, Array]]) -> Array:
+        if len(parts) == 1:
+            return parts[0][1]
+        for rows, value in parts:
+            if value.shape[:1] != (rows,):
+                raise ModelError(
+                    f"the output '{key}' has the shape {value.shape} for {rows} rows of inputs: no rows of its own, so "
+                    f"that {len(parts)} calls cannot be saved in one array; give one file of at most {MOST_ROWS} rows"
+                )
+        if len({value.shape[1:] for _, value in parts}) > 1:
+            raise ModelError(
+                f"the output '{key}' has different shapes for different inputs, so that they cannot be saved in one "
+                "array; save them by one command for each input"
+            )
+        return np.concatenate([value for _, value in parts])
 
 
 # ---- what is shown -------------------------------------------------------------------------------

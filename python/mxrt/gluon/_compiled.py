@@ -75,6 +75,7 @@ class CompiledGraph:
         self.places = {name: place for place, name in enumerate(self.input_names)}
         # For each input of the graph, which argument of a call it is; None for parameters.
         self.arguments = [self.places.get(name) for name in self.order]
+        self._held = [name for name, place in zip(self.order, self.arguments, strict=True) if place is None]
         # Which arguments the graph takes, in its order; None where that is all of them as they
         # come.
         picks = [place for place in self.arguments if place is not None]
@@ -174,6 +175,8 @@ class CompiledGraph:
         with publishing:
             number = generation()
             bound = op.bind(self.collect(context))
+            if any(self.params[name]._redefines("data", "_check_and_get") for name in self._held):
+                return bound
             kept = self._bound[1] if self._bound[0] == number else {}
             self._bound = (number, {**kept, context._device: bound})
             return bound
@@ -229,4 +232,4 @@ def finish_deferred(symbol: Symbol, params: Mapping[str, Parameter], arrays: Map
     if unknown:
         raise MXNetValueError(f"{start} It does not follow from the inputs for {', '.join(unknown)}")
     for parameter in waiting:
-        parameter._finish_deferred()
+        parameter._finish_deferred_init()

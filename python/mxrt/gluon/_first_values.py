@@ -45,6 +45,7 @@ class FirstValues:
         def shape_known(self) -> bool:
             """Whether every extent is known."""
 
+        def _redefines(self, *names: str) -> bool: ...
         def _publish(self, value: NDArray, contexts: list[Context], own: bool = False) -> None: ...
 
     def _first(self, init: Any, ctx: Any, default_init: Any, force_reinit: bool) -> First | None:
@@ -56,6 +57,8 @@ class FirstValues:
         default_init = Uniform() if default_init is None else default_init
         chosen = init if init is not None else self.init if self.init is not None else default_init
         deferred = (chosen, default_init, contexts_of(ctx))
+        if self.shape_known and self._redefines("_finish_deferred_init"):
+            return First(deferred, None)
         if self.shape_known:
             return First(deferred, self._made(chosen, default_init))
         if not self._allow_deferred_init:
@@ -110,9 +113,14 @@ def initialize_all(parameters: Iterable[Parameter], init: Any, ctx: Any, default
     """Gives parameters their first values: a call of a block sees all of them or none. The
     arguments are those of :meth:`Parameter.initialize`.
     """
+    parameters = list(parameters)
+    own = [one for one in parameters if one._redefines("_finish_deferred_init")]
     made = [(one, one._first(init, ctx, default_init, force_reinit)) for one in parameters]
     with publishing:
         ignored = [one.name for one, first in made if first is None or not one._begin(first, force_reinit)]
+    for one in own:
+        if one.shape_known:
+            one._finish_deferred_init()
     for name in ignored:
         warn(f"Parameter '{name}' is already initialized, ignoring. Set force_reinit=True to re-initialize.")
 
@@ -123,6 +131,6 @@ def _fill(name: str, value: NDArray, init: Any, default_init: Any) -> None:
     """
     chosen = create(init)
     if hasattr(chosen, "_init_weight"):
-        create(default_init)(InitDesc(name, {"__init__": chosen}), value)
+        create(default_init)(InitDesc(name, {"__init__": init}), value)
     else:  # such as Mixed and Load, which go by the name
         chosen(InitDesc(name), value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._overrulable import overrulable
+from ..base import MXNetValueError
 from ..symbol import Symbol
 from ._compiled import CompiledGraph
 from ._structure import Format
@@ -32,7 +33,7 @@ class GraphNames:
         def _retrace(self, traced: Traced) -> None: ...
         def _clear_cached_op(self) -> None: ...
         def _drop_compiled(self) -> None: ...
-        def _graph_of(self, args: tuple[Any, ...]) -> Traced: ...
+        def _own_graph(self, args: tuple[Any, ...]) -> Traced: ...
         def _compile(self, args: tuple[Any, ...]) -> CompiledGraph: ...
         def _call_compiled(self, args: tuple[Any, ...], options: Any) -> Any: ...
         def infer_shape(self, *args: Any) -> None: ...
@@ -100,14 +101,18 @@ class GraphNames:
         return [(False, graph.params[name]) if place is None else (True, place) for name, place in pairs]
 
     def _get_graph(self, *args: Any) -> tuple[Any, ...]:
-        traced = self._graph_of(args)
+        traced = self._own_graph(args)
         return traced.inputs, traced.out
 
     def _build_cache(self, *args: Any) -> None:
         self._compile(args)
 
     def _deferred_infer_shape(self, *args: Any) -> None:
-        self.infer_shape(*args)
+        try:
+            self.infer_shape(*args)
+        except Exception as error:
+            start = "Deferred initialization failed because shape cannot be inferred."
+            raise MXNetValueError(f"{start} {error}") from error
 
-    def _call_cached_op(self, *args: Any) -> Any:
-        return self._call_compiled(args, {})
+    def _call_cached_op(self, *args: Any, **options: Any) -> Any:
+        return self._call_compiled(args, options)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._np_mode import is_np_array, made_here
-from ..ndarray import NDArray
+from ..context import Context
+from ..ndarray import NDArray, array
 from ..symbol import Symbol
 
 if TYPE_CHECKING:
     from .hybrid_block import HybridBlock
 
-__all__ = ["added", "as_made_here", "converted", "made_here", "makes_np", "run_forward"]
+__all__ = ["added", "array_here", "as_made_here", "converted", "made_here", "makes_np", "run_forward"]
 
 _Value = TypeVar("_Value", bound=Any)
 
@@ -42,6 +43,18 @@ def added(one: Any, other: Any) -> Any:
 def as_made_here(value: _Value) -> _Value:
     """Nested lists of arrays as gluon makes them: those of ``mx.np`` under the numpy interface."""
     made: _Value = converted(value, True) if is_np_array() else value
+    return made
+
+
+def array_here(value: Any, ctx: Context | None = None) -> NDArray:
+    """The array that gluon makes of a value: by ``mx.np.array`` under the numpy interface, by
+    ``mx.nd.array`` otherwise.
+    """
+    if not is_np_array():
+        return array(value, ctx=ctx)
+    from ..numpy import array as np_array
+
+    made: NDArray = np_array(value, ctx=ctx)
     return made
 
 

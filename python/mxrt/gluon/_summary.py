@@ -81,7 +81,10 @@ def print_graph_summary(graph: Symbol, inputs: dict[str, Any], params: Parameter
     """Prints the layers of a graph for inputs of these shapes."""
     shapes = {name: tuple(value.shape) for name, value in inputs.items()}
     held = {name: one.shape for name, one in params.items() if one.shape and min(one.shape) > 0}
-    graph.infer_shape(**{**held, **shapes})  # what does not fit is said here
+    arguments, _, states = graph.infer_shape(**{**held, **shapes})  # what does not fit is said here
+    # Parameters that wait for their shapes count, too.
+    inferred = zip([*graph.list_arguments(), *graph.list_auxiliary_states()], [*arguments, *states], strict=True)
+    held = {name: shape for name, shape in inferred if name in params}
     layers = layers_of(graph, shapes, held)
     widest = max([len(one.name) for one in layers] + [5])
     row = f"{{:<{widest}}}  {{:<16}} {{:>18}} {{:>11}} {{:>9}}"

@@ -18,6 +18,7 @@ from ._graph_names import GraphNames, Traced
 from ._inputs import arrays_of, has_numpy, in_order, options_and_inputs, type_of_parameters
 from ._numpy import converted, makes_np, run_forward
 from ._plans import PlanMethods
+from ._redefined import redefines
 from ._structure import Format, flatten, regroup, same_structure, survey
 from .block import Block
 from .parameter import DeferredInitializationError, Parameter
@@ -189,7 +190,8 @@ class HybridBlock(Block, GraphNames, PlanMethods):
 
     def _compile(self, args: tuple[Any, ...]) -> CompiledGraph:
         """The compiled graph, made if there is none."""
-        if self._backend is not None and any(one._deferred is not None for one in self.collect_params().values()):
+        early = self._backend is not None or self._redefines("infer_shape", "_deferred_infer_shape")
+        if early and any(one._deferred is not None for one in self.collect_params().values()):
             # Initializers may be code of the program: they run without a lock.
             self._finish_deferred(args)
         with _tracing:
@@ -197,7 +199,7 @@ class HybridBlock(Block, GraphNames, PlanMethods):
             if found is not None:
                 return found
             changes = self._changes
-            traced = self._traced or self._trace(args)
+            traced = self._traced or self._graph_of(args)
             names = [str(one.name) for one in traced.inputs]
             params = {**self.collect_params()._params, **self._added}
             self._check_inputs(traced.out, names, params)
@@ -206,7 +208,7 @@ class HybridBlock(Block, GraphNames, PlanMethods):
             found = CompiledGraph(traced.out, names, params, dict(self._flags), makes_np(traced.out))
             found.in_format, found.out_format = traced.in_format, traced.out_format
             plain = traced.in_format == [0] * len(names) and flat_result(traced.out_format) and self._callback is None
-            found.flat = len(names) if plain else -1
+            found.flat = len(names) if plain and not self._redefines("_call_cached_op") else -1
             with _keeping:
                 if self._changes == changes:
                     self._traced = traced
@@ -302,15 +304,35 @@ class HybridBlock(Block, GraphNames, PlanMethods):
             backward_bulk_size,
             **kwargs,
         )
-        self._compile((x, *args))
+        self._compiled_for((x, *args))
+
+    def _redefines(self, *names: str) -> bool:
+        return redefines(self, HybridBlock, *names)
+
+    def _compiled_for(self, args: tuple[Any, ...]) -> CompiledGraph:
+        """The compiled graph, made in the way of the block's class if there is none."""
+        if self._compiled is None and self._redefines("_build_cache"):
+            self._build_cache(*args)
+        return self._compiled or self._compile(args)
 
     def _finish_deferred(self, args: tuple[Any, ...]) -> None:
         """Gives parameters that waited for the shapes of the inputs their values."""
-        traced = self._graph_of(args)
-        finish_deferred(traced.out, self.collect_params()._params, _named(traced, args))
+        if not self._redefines("infer_shape", "_deferred_infer_shape"):
+            traced = self._graph_of(args)
+            finish_deferred(traced.out, self.collect_params()._params, _named(traced, args))
+            return
+        self._deferred_infer_shape(*args)
+        for parameter in {**self.params._params, **self._reg_params}.values():
+            parameter._finish_deferred_init()
 
     def _graph_of(self, args: tuple[Any, ...]) -> Traced:
         """The graph that exists, or one that is made for these arguments."""
+        if self._redefines("_get_graph"):
+            inputs, out = self._get_graph(*args)
+            return Traced(list(inputs), out, flatten(args, "input")[1], len(out) if len(out) > 1 else 0)
+        return self._own_graph(args)
+
+    def _own_graph(self, args: tuple[Any, ...]) -> Traced:
         with _tracing:
             return self._traced or self._trace(args)
 
@@ -409,7 +431,7 @@ class HybridBlock(Block, GraphNames, PlanMethods):
                     f"context. Find all contexts = {contexts}"
                 )
             with contexts[0]:
-                return self._call_compiled(args, options)
+                return self._call_hybrid(args, options)
         if options:
             raise MXNetTypeError(
                 f"{', '.join(options)}: options of a call need a hybridised block; call hybridize() first"
@@ -428,8 +450,14 @@ class HybridBlock(Block, GraphNames, PlanMethods):
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         return [place.name for place in places if place.kind in plain and place.name not in self._reg_params]
 
+    def _call_hybrid(self, args: tuple[Any, ...], options: CallOptions) -> Any:
+        """Runs the compiled graph in the way of the block's class."""
+        if self._redefines("_call_cached_op"):
+            return self._call_cached_op(*args, **options)
+        return self._call_compiled(args, options)
+
     def _call_compiled(self, args: tuple[Any, ...], options: CallOptions) -> Any:
-        graph = self._compiled or self._compile(args)
+        graph = self._compiled_for(args)
         flat, form = flatten(args, "input")
         if not same_structure(form, graph.in_format):
             raise ValueError(

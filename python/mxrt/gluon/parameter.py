@@ -11,7 +11,7 @@ import numpy as np
 from .._dtypes import dtype_name
 from .._extents import extents
 from .._locks import fork_safe_lock
-from .._np_mode import is_np_array, is_np_shape
+from .._np_mode import is_np_shape
 from .._overrulable import overrulable
 from ..base import MXNetError, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
@@ -19,8 +19,9 @@ from ..initializer import Initializer
 from ..ndarray import NDArray, array
 from ..symbol import Symbol, var
 from ._first_values import FirstValues, initialize_all
-from ._numpy import made_here
+from ._numpy import array_here, made_here
 from ._publishing import Publish, publishing
+from ._redefined import redefines
 
 __all__ = ["Constant", "DeferredInitializationError", "Parameter"]
 
@@ -39,6 +40,10 @@ def __getattr__(name: str) -> Any:
 
 class DeferredInitializationError(MXNetError):
     """A parameter whose shape is not known yet has no value."""
+
+
+class UninitializedParameterError(MXNetError, AssertionError):
+    """A parameter that was never initialized cannot be given a value. MXNet asserts this."""
 
 
 # Held while the symbol of a parameter is made or dropped; no other lock is taken meanwhile.
@@ -191,10 +196,13 @@ class Parameter(FirstValues):
 
     def _check_and_get(self, arr_list: Any, ctx: Any) -> Any:
         """The arrays on all contexts with ``ctx=list``, else the one on a context."""
-        return self.list_data() if ctx is list else self._held(ctx)
+        return self._all_held() if ctx is list else self._held(ctx)
 
     def _init_impl(self, data: NDArray, ctx_list: Any) -> None:
-        self._publish(data.astype(dtype_name(self.dtype), copy=False), contexts_of(ctx_list))
+        self._replace(data.astype(dtype_name(self.dtype), copy=False), contexts_of(ctx_list))
+
+    def _redefines(self, *names: str) -> bool:
+        return redefines(self, Parameter, *names)
 
     @property
     def _deferred_init(self) -> tuple[Any, ...]:
@@ -234,6 +242,9 @@ class Parameter(FirstValues):
 
     def _reduce(self) -> NDArray:
         """The value on the host."""
+        if self._stype == "default" and self._redefines("data", "list_data", "_check_and_get"):
+            found = self.list_data()
+            return (found[0] if len(found) > 1 else self.data()).copyto(cpu())
         held = self._arrays
         if not held:
             raise self._missing()
@@ -260,7 +271,7 @@ class Parameter(FirstValues):
         """
         if self._stype != "default":
             raise self._sparse("data")
-        return self._held(ctx)
+        return self._check_and_get(self._data, ctx) if self._redefines("_check_and_get") else self._held(ctx)
 
     def _sparse(self, name: str) -> RuntimeError:
         return MXNetError(
@@ -290,6 +301,9 @@ class Parameter(FirstValues):
         """The arrays on all contexts."""
         if self._stype != "default":
             raise self._sparse("list_data")
+        return self._check_and_get(self._data, list) if self._redefines("_check_and_get") else self._all_held()
+
+    def _all_held(self) -> list[NDArray]:
         held = self._arrays
         if not held:
             raise self._missing()
@@ -313,6 +327,13 @@ class Parameter(FirstValues):
         self.row_sparse_data(row_id)
 
     def _publish(self, value: NDArray, contexts: list[Context], own: bool = False) -> None:
+        """Gives every context a first or another array in the way of the parameter's class."""
+        if self._redefines("_init_impl"):
+            self._init_impl(value, contexts)
+        else:
+            self._replace(value, contexts, own)
+
+    def _replace(self, value: NDArray, contexts: list[Context], own: bool = False) -> None:
         """Gives every context an array of its own with this value: the array itself where it may be
         kept.
         """
@@ -341,7 +362,7 @@ class Parameter(FirstValues):
             elif self._deferred is not None:
                 self._publish(value.astype(self.dtype, copy=False), self._deferred[2])
             else:
-                raise self._missing()
+                raise UninitializedParameterError(self._missing().args[0])
 
     def initialize(
         self, init: Any = None, ctx: Any = None, default_init: Any = None, force_reinit: bool = False
@@ -358,7 +379,8 @@ class Parameter(FirstValues):
         """Takes over a value that was loaded."""
         from .parameter_dict import take_over
 
-        take_over({self.name: self}, {self.name: data}, "saved params", ctx, cast_dtype, dtype_source)
+        values = {self.name: data}
+        take_over({self.name: self}, values, "saved params", ctx, cast_dtype, dtype_source, in_turn=False)
 
     def reset_ctx(self, ctx: Any) -> None:
         """Moves the parameter to `ctx`, a context or a list of them; each gets a copy."""
@@ -379,7 +401,7 @@ class Parameter(FirstValues):
         with publishing:
             if self._arrays:
                 contexts = list(self._arrays)
-                self._publish(next(iter(self._arrays.values())).astype(name), contexts)
+                self._replace(next(iter(self._arrays.values())).astype(name), contexts)
             self._take_dtype(dtype)
             # In the form in which it was given, as in MXNet.
             self._dtype = dtype
@@ -416,14 +438,6 @@ class Parameter(FirstValues):
         """Nothing to do: there are no gradients."""
 
 
-def _array_here(value: Any) -> NDArray:
-    if not is_np_array():
-        return array(value)
-    from ..numpy import array as np_array
-
-    return np_array(value)
-
-
 class _ConstantValue(Initializer):
     """The initializer of a Constant."""
 
@@ -450,7 +464,7 @@ class Constant(Parameter):
     """
 
     def __init__(self, name: str, value: Any) -> None:
-        held: Any = value if isinstance(value, NDArray) else _array_here(value)
+        held: Any = value if isinstance(value, NDArray) else array_here(value)
         self.value = held
         self._grad_req = "null"
         super().__init__(name, "null", held.shape, held.dtype, init=_ConstantValue(name, held))

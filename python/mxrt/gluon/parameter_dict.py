@@ -64,6 +64,9 @@ class ParameterDict:
     def __len__(self) -> int:
         return len(self._params)
 
+    def __bool__(self) -> bool:
+        return True
+
     def items(self) -> ItemsView[str, Parameter]:
         """Names and parameters."""
         return self._params.items()
@@ -151,7 +154,13 @@ class ParameterDict:
         """
         if verbose and hasattr(init, "set_verbosity"):
             init.set_verbosity(verbose=verbose)
-        initialize_all(list(self._params.values()), None, ctx, init, force_reinit)
+        parameters = list(self._params.values())
+        if not any(one._redefines("initialize") for one in parameters):
+            initialize_all(parameters, None, ctx, init, force_reinit)
+            return
+        # One after the other: random initializers draw in this order.
+        for one in parameters:
+            one.initialize(None, ctx, init, force_reinit=force_reinit)
 
     def reset_ctx(self, ctx: Any) -> None:
         """Moves every parameter to other contexts."""
@@ -298,11 +307,13 @@ def take_over(
     own: bool = False,
     hint: str = "",
     check: Callable[[dict[str, tuple[int, ...]]], dict[str, str]] | None = None,
+    in_turn: bool = True,
 ) -> None:
     """Checks all values, then publishes those that a parameter has a name for.
 
     With `own` the caller holds no other reference to the arrays, so they need not be copied.
-    `missing` and `extra` are names to complain of.
+    `missing` and `extra` are names to complain of. With `in_turn` a parameter whose class has a
+    ``_load_init`` of its own is given its value by that.
     """
     if cast_dtype and dtype_source not in ("current", "saved"):
         raise AssertionError(f"dtype_source is 'current' or 'saved', got '{dtype_source}'")
@@ -328,6 +339,9 @@ def take_over(
         if id(parameter) in seen:
             continue  # a shared parameter that the file has under each of its names
         seen.add(id(parameter))
+        if in_turn and parameter._redefines("_load_init"):
+            parameter._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+            continue
         if cast_dtype and dtype_source == "current":
             value = value.astype(parameter.dtype, copy=False)
         held = list(parameter._arrays) or (parameter._deferred[2] if parameter._deferred else [])
@@ -336,7 +350,12 @@ def take_over(
     # ones.
     with publishing:
         for parameter, value, contexts in ready:
-            parameter._publish(value, contexts, own)
+            if contexts == list(parameter._arrays) and parameter._redefines("set_data"):
+                if cast_dtype and dtype_source == "saved":
+                    parameter.dtype = value.dtype
+                parameter.set_data(value)
+            else:
+                parameter._publish(value, contexts, own)
 
 
 def _may_hold(known: tuple[int, ...] | None, shape: tuple[int, ...]) -> bool:

@@ -226,8 +226,8 @@ class SymbolBlock(HybridBlock):
                 args = self._arrays(args)
                 break
         graph = self._compiled
-        if graph is None or self._callback is not None:
-            return self._call_compiled(args, options)
+        if graph is None or graph.flat < 0 or self._callback is not None:
+            return self._call_hybrid(args, options)
         return graph.call(args, **options)
 
     def _types(self) -> dict[str, str]:
@@ -256,7 +256,7 @@ class SymbolBlock(HybridBlock):
         flat, form = flatten(args, "input")
         if not any(isinstance(value, Symbol) for value in flat):
             made = arrays_of(args, self._input_names, self._params.values(), self._types())
-            return self._call_compiled(tuple(made), options)
+            return self._call_hybrid(tuple(made), options)
         if not same_structure(form, self._own.in_format):
             raise AssertionError(f"Invalid input format: {form}, wanted {self._own.in_format}")
         out = self._larger_graph(tuple(flat))

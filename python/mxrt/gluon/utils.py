@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from .._np_mode import is_np_shape
 from ..base import MXNetNotImplementedError, no_training
 from ..context import Context
-from ..ndarray import NDArray, array, slice_axis
-from ._numpy import made_here
+from ..ndarray import NDArray, slice_axis
+from ._numpy import array_here, made_here
 
 __all__ = [
     "check_sha1",
@@ -59,7 +59,7 @@ def split_and_load(
     contexts in `ctx_list`, and copies each to its context. `even_split` is that of
     :func:`split_data`.
     """
-    whole = made_here(data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0]))
+    whole = made_here(data) if isinstance(data, NDArray) else array_here(data, ctx_list[0])
     if len(ctx_list) == 1:
         return [whole.as_in_context(ctx_list[0])]
     parts = split_data(whole, len(ctx_list), batch_axis, even_split)
@@ -174,5 +174,7 @@ def _brief_print_list(items: Any, limit: int = 7) -> str:
     """Some of the items as text."""
     listed = list(items)
     if len(listed) > limit:
-        return f"{_brief_print_list(listed[: limit // 2])}, ..., {_brief_print_list(listed[-(limit // 2) :])}"
+        return (
+            f"{_brief_print_list(listed[: limit // 2], limit)}, ..., {_brief_print_list(listed[-limit // 2 :], limit)}"
+        )
     return ", ".join(f"'{item}'" for item in listed)

@@ -128,10 +128,13 @@ class ImageDetIter(ImageIter):
             raise MXNetDataError(f"image {self._place()}: Encounter sample with no valid label: no box has an area")
         return boxes
 
+    def _images_to_check(self, image: Any) -> Any:
+        return [image]
+
     def _sample(self) -> tuple[NDArray, Any]:
         while True:
-            label, content = self.next_sample()
-            data, boxes = self.augmentation_transform(self.imdecode(content), self._parse_label(label))
+            label, image = self._next_valid()
+            data, boxes = self.augmentation_transform(image, self._parse_label(label))
             if self._has_boxes(boxes):
                 return self.postprocess_data(data), boxes
             debug("Invalid image, skipping: %s: its augmenters leave no box", self._place())
@@ -232,10 +235,10 @@ class ImageDetIter(ImageIter):
         shift = np.asarray(MEAN if mean is True else 0.0 if mean is None else mean, dtype=np.float32)
         while True:
             try:
-                label, content = self.next_sample()
+                label, pixels = self._next_valid()
             except StopIteration:
                 return
-            data, boxes = self.augmentation_transform(self.imdecode(content), self._parse_label(label))
+            data, boxes = self.augmentation_transform(pixels, self._parse_label(label))
             image = data.asnumpy() * scale + shift
             if clip:
                 image = np.clip(image, 0, 255)

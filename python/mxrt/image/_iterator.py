@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from .._log import debug
 from .._np_mode import made_here
-from ..base import MXNetDataError, MXNetError, numeric_types
+from ..base import MXNetDataError, MXNetError, MXNetValueError, numeric_types
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray, array, transpose
 from ._augmenters import Augmenter, CreateAugmenter
@@ -68,6 +69,8 @@ class ImageIter(DataIter):
         super().__init__(batch_size)
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
             raise AssertionError("ImageIter: one of path_imgrec, path_imglist and imglist is needed")
+        if batch_size < 1:
+            raise MXNetValueError(f"ImageIter: batch_size is {batch_size}; give a positive number of images")
         if dtype not in ("int32", "float32", "int64", "float64"):
             raise AssertionError(f"{dtype} label not supported")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
@@ -155,10 +158,27 @@ class ImageIter(DataIter):
         key = self.seq[self.cur - 1]
         return f"filename: {self.imglist[key][1]}" if self.imglist is not None else f"index: {key}"
 
+    def _next_valid(self) -> tuple[Any, Any]:
+        """Label and pixels of the next image that ``check_valid_image`` of a subclass lets pass."""
+        while True:
+            label, content = self.next_sample()
+            image = self.imdecode(content)
+            if type(self).check_valid_image is ImageIter.check_valid_image:
+                return label, image
+            try:
+                self.check_valid_image(self._images_to_check(image))
+            except RuntimeError as error:
+                debug("Invalid image, skipping: %s: %s", self._place(), error)
+                continue
+            return label, image
+
+    def _images_to_check(self, image: Any) -> Any:
+        return image
+
     def _sample(self) -> tuple[NDArray, Any]:
-        label, content = self.next_sample()
-        data = self.augmentation_transform(self.imdecode(content))
-        if self.label_width > 1 and np.size(numbers(label)) != self.label_width:
+        label, image = self._next_valid()
+        data = self.augmentation_transform(image)
+        if self.label_width > 1 and np.size(numbers(label)) not in (1, self.label_width):
             raise MXNetDataError(
                 f"image {self._place()}: it has {np.size(numbers(label))} labels, label_width is {self.label_width}"
             )
@@ -199,7 +219,9 @@ class ImageIter(DataIter):
 
     def _labels(self, labels: list[Any]) -> NDArray:
         """The labels of a batch as one array."""
-        rows = np.stack([np.reshape(numbers(label), -1)[: self.label_width] for label in labels])
+        flat = [np.reshape(numbers(label), -1)[: self.label_width] for label in labels]
+        # A single label stands for all.
+        rows = np.stack([np.broadcast_to(one, (self.label_width,)) for one in flat])
         return array(rows if self.label_width > 1 else rows[:, 0])
 
     def _fill(self, samples: list[tuple[NDArray, Any]]) -> None:

@@ -27,6 +27,9 @@ def imrotate(src: NDArray, rotation_degrees: Any, zoom_in: bool = False, zoom_ou
         raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
     if src.dtype != np.float32:
         raise TypeError("Only `float32` images are supported by this function")
+    if src.as_nd_ndarray() is not src:
+        made: NDArray = imrotate(src.as_nd_ndarray(), rotation_degrees, zoom_in, zoom_out).as_np_ndarray()
+        return made
     one = src.ndim == 3
     if one and not isinstance(rotation_degrees, Number):
         raise TypeError("When a single image is passed the rotation angle is required to be a scalar.")

@@ -48,6 +48,7 @@ def copyMakeBorder(
     value: float = 0.0,
     values: Any = (),
     out: NDArray | None = None,
+    name: str | None = None,
 ) -> NDArray:
     """An image with a border.
 

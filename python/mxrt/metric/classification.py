@@ -252,6 +252,16 @@ class MCC(_Binary):
     def _score(self, counts: _Counts) -> float:
         return counts.matthews
 
+    def reset(self) -> None:
+        """Begins again."""
+        super().reset()
+        self.num_inst = self.global_num_inst = 0.0
+
+    def reset_local(self) -> None:
+        """Resets the metric, except for the totals that ``get_global`` returns."""
+        super().reset_local()
+        self.num_inst = 0.0
+
 
 @register
 class PCC(EvalMetric):
@@ -276,6 +286,8 @@ class PCC(EvalMetric):
         for label, pred in pairs(labels, preds):
             chosen = pred.argmax(axis=1) if pred.shape != label.shape else pred
             rows, columns = chosen.astype("int32").ravel(), label.astype("int32").ravel()
+            # What has no counterpart does not count, as in MXNet.
+            rows, columns = rows[: len(columns)], columns[: len(rows)]
             more = max(int(rows.max()), int(columns.max())) + 1 - self.k
             if more > 0:
                 self.k += more
@@ -297,13 +309,13 @@ class PCC(EvalMetric):
 
     def reset(self) -> None:
         """Begins again."""
-        self.global_num_inst = 0
+        self.global_num_inst = 0.0
         self.gcm = numpy.zeros((self.k, self.k))
         self.reset_local()
 
     def reset_local(self) -> None:
         """Resets the metric, except for the totals that ``get_global`` returns."""
-        self.num_inst = 0
+        self.num_inst = 0.0
         self.lcm = numpy.zeros((self.k, self.k))
 
 

@@ -81,7 +81,8 @@ class Perplexity(EvalMetric):
 
     def update(self, labels: Any, preds: Any) -> None:
         """Adds a batch: labels, and probabilities with the classes along ``axis``."""
-        loss, count = 0.0, 0
+        loss = 0.0
+        count: float = 0
         for label, pred in pairs(labels, preds):
             if label.size != pred.size // pred.shape[-1]:
                 raise AssertionError(f"shape mismatch: {label.shape} vs. {pred.shape}")
@@ -91,7 +92,7 @@ class Perplexity(EvalMetric):
             if self.ignore_label is not None:
                 found = found[wanted != self.ignore_label]
             loss -= float(numpy.log(numpy.maximum(1e-10, found)).sum())
-            count += found.size
+            count += found.size if self.ignore_label is None else float(found.size)
         self._add(loss, count)
 
     def get(self) -> tuple[Any, Any]:

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import ndarray as nd
-from ..base import MXNetError, MXNetShapeError, MXNetTypeError
+from ..base import MXNetError, MXNetShapeError, MXNetTypeError, warn
 from ..context import Context
 from ..io import DataDesc
 from ..ndarray import NDArray
 from ..symbol import Symbol
 
-__all__ = ["BatchMethods", "NameMismatchError", "descriptions"]
+__all__ = ["BatchMethods", "NameMismatchError", "check_names", "descriptions"]
 
 
 class NameMismatchError(MXNetError, ValueError):
     """Names of inputs do not fit the symbol."""
 
 
+def check_names(arguments: Sequence[str], names: Sequence[str], kind: str, required: bool) -> None:
+    """NameMismatchError for a name that is no argument of the symbol, a warning where it is not
+    `required`.
+    """
+    for name in names:
+        if name in arguments:
+            continue
+        parameters = ("weight", "bias", "gamma", "beta")
+        others = [n for n in arguments if kind == "fixed_param" or not n.endswith(parameters)]
+        import difflib
+
+        close = difflib.get_close_matches(name, others, 5, 0.1) or others
+        message = (
+            f"You created Module with Module(..., {kind}_names={list(names)}) but input with name '{name}' is not "
+            f"found in symbol.list_arguments(). Did you mean one of:\n\t" + "\n\t".join(close)
+        )
+        if required:
+            raise NameMismatchError(message)
+        if name != "softmax_label":
+            warn(message)
+
+
 def descriptions(shapes: Any) -> list[DataDesc]:
     """Descriptions of inputs, which may be given as tuples."""
+    if isinstance(shapes, tuple) and shapes and isinstance(shapes[0], str):
+        raise MXNetTypeError(f"{shapes} is the description of one input; give a list of them: [{shapes}]")
     return [one if isinstance(one, DataDesc) else DataDesc(*one) for one in shapes or []]
 
 

@@ -232,21 +232,22 @@ class BaseModule:
         """
         from ..metric import create
 
-        metric = create(eval_metric)
-        metric.reset()
-        count = 0
-        for number, batch, read_ahead in self._batches(eval_data, num_batch, reset, progress):
-            self.prepare(batch, sparse_row_id_fn)
-            self.forward(batch, is_train=False)
+        # Callbacks find the variables under MXNet's names.
+        eval_metric = create(eval_metric)
+        eval_metric.reset()
+        actual_num_batch = 0
+        for nbatch, eval_batch, read_ahead in self._batches(eval_data, num_batch, reset, progress):
+            self.prepare(eval_batch, sparse_row_id_fn)
+            self.forward(eval_batch, is_train=False)
             read_ahead()
-            if isinstance(batch, list):
-                self.update_metric(metric, [one.label for one in batch], pre_sliced=True)
+            if isinstance(eval_batch, list):
+                self.update_metric(eval_metric, [one.label for one in eval_batch], pre_sliced=True)
             else:
-                self.update_metric(metric, batch.label)
-            _call(batch_end_callback, BatchEndParam(epoch, number, metric, locals()))
-            count = number + 1
-        _call(score_end_callback, BatchEndParam(epoch, count, metric, locals()))
-        found: list[tuple[str, Any]] = metric.get_name_value()
+                self.update_metric(eval_metric, eval_batch.label)
+            _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            actual_num_batch += 1
+        _call(score_end_callback, BatchEndParam(epoch, actual_num_batch, eval_metric, locals()))
+        found: list[tuple[str, Any]] = eval_metric.get_name_value()
         return found
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:

@@ -15,6 +15,7 @@ from ..name import NameManager
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol import load as load_symbol
+from ._batches import check_names
 from ._buckets import GivenSymbols, keys_as_numbers, saved_keys
 from ._parameters import NotBoundError
 from .base_module import BaseModule
@@ -83,6 +84,12 @@ class BucketingModule(BaseModule):
         self._mine = threading.local()
         self._current: Module | None = None
         self._held: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+        symbol, data_names, label_names = self._call_sym_gen(default_bucket_key)
+        arguments = symbol.list_arguments()
+        check_names(arguments, list(data_names or []), "data", True)
+        check_names(arguments, list(label_names or []), "label", False)
+        check_names(arguments, list(state_names or []), "state", True)
+        check_names(arguments, list(fixed_param_names or []), "fixed_param", True)
 
     def __getstate__(self) -> dict[str, Any]:
         settings = {**self._settings, "logger": None if self._settings["logger"] is logging else self.logger}
@@ -205,11 +212,11 @@ class BucketingModule(BaseModule):
         return found
 
     @property
-    def data_names(self) -> list[str]:
+    def data_names(self) -> Sequence[str]:
         """Names of the inputs."""
         if self.binded:
             return self._module.data_names
-        return list(self._call_sym_gen(self._default_bucket_key)[1])
+        return self._call_sym_gen(self._default_bucket_key)[1]
 
     @property
     def output_names(self) -> list[str]:

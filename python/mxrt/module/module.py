@@ -14,13 +14,13 @@ from .._groups import groups_of_contexts, on_one_device, places
 from .._locks import fork_safe_lock
 from .._mode import mode
 from .._training import training_form
-from ..base import MXNetTypeError, MXNetValueError, no_training, warn
+from ..base import MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, contexts_of, cpu
 from ..io import DataDesc
 from ..model import load_checkpoint
 from ..ndarray import CachedOp, NDArray
 from ..symbol import Symbol
-from ._batches import BatchMethods, NameMismatchError, descriptions
+from ._batches import BatchMethods, NameMismatchError, check_names, descriptions
 from ._contexts import ContextMethods
 from ._parameters import NotBoundError, ParameterMethods, ParameterStore, check_shared
 from ._split import batch_axes, merge, part_of
@@ -84,10 +84,12 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
         self._storage = storage_of_variables(symbol)
         self._data_names = list(data_names or [])
         self._label_names = list(label_names or [])
-        self._check_names(self._data_names, "data", True)
-        self._check_names(self._label_names, "label", False)
+        check_names(self._arguments, self._data_names, "data", True)
+        check_names(self._arguments, self._label_names, "label", False)
         self._state_names = list(state_names or [])
-        self._check_names(self._state_names, "state", True)
+        check_names(self._arguments, self._state_names, "state", True)
+        self._fixed_param_names = list(fixed_param_names or [])
+        check_names(self._arguments, self._fixed_param_names, "fixed_param", True)
         inputs = {*self._data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in self._arguments if name not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
@@ -108,7 +110,6 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
         # For every output the arrays of all contexts.
         self._outputs: list[list[NDArray]] | None = None
         self._group2ctxs = group2ctxs
-        self._fixed_param_names = list(fixed_param_names or [])
         self._output_axes = batch_axes(symbol) if len(contexts) > 1 else []
         self._mine = threading.local()
         self._group: ExecutorsOfModule | None = None
@@ -127,24 +128,6 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
         given = {*self._data_names, *self._label_names, *self._state_names}
         indices = [i for i, name in enumerate(symbol.list_inputs()) if name in given]
         return CachedOp(symbol, {"data_indices": indices})
-
-    def _check_names(self, names: list[str], kind: str, required: bool) -> None:
-        for name in names:
-            if name in self._arguments:
-                continue
-            parameters = ("weight", "bias", "gamma", "beta")
-            others = [n for n in self._arguments if not n.endswith(parameters)]
-            import difflib
-
-            close = difflib.get_close_matches(name, others, 5, 0.1) or others
-            message = (
-                f"You created Module with Module(..., {kind}_names={names}) but input with name '{name}' is not found "
-                f"in symbol.list_arguments(). Did you mean one of:\n\t" + "\n\t".join(close)
-            )
-            if required:
-                raise NameMismatchError(message)
-            if name != "softmax_label":
-                warn(message)
 
     @staticmethod
     def load(prefix: str, epoch: int, load_optimizer_states: bool = False, **kwargs: Any) -> Module:

@@ -11,6 +11,8 @@ import numpy as np
 
 from .. import _mxrt
 from ..base import MXNetShapeError
+from ._positions import positions as positions_of
+from ._positions import strides_of
 
 Region: TypeAlias = tuple[int, list[tuple[int, int]]]
 
@@ -23,13 +25,6 @@ def is_basic(key: Any) -> bool:
     return all(part is None or isinstance(part, (slice, EllipsisType, int, np.integer)) for part in parts)
 
 
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return strides
-
-
 def basic_region(shape: tuple[int, ...], key: Any) -> Region:
     """The elements a basic key names."""
     parts = key if isinstance(key, tuple) else (key,)
@@ -39,7 +34,7 @@ def basic_region(shape: tuple[int, ...], key: Any) -> Region:
     dots = sum(part is Ellipsis for part in parts)
     if dots > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
-    strides = _strides(shape)
+    strides = strides_of(shape)
     start, axis = 0, 0
     axes: list[tuple[int, int]] = []
     for part in parts if dots else (*parts, Ellipsis):
@@ -83,7 +78,7 @@ def is_contiguous(region: Region) -> bool:
 
 def whole_region(shape: tuple[int, ...]) -> Region:
     """All elements, in order."""
-    return 0, list(zip(shape, _strides(shape), strict=True))
+    return 0, list(zip(shape, strides_of(shape), strict=True))
 
 
 def broadcast_region(shape: tuple[int, ...], to: tuple[int, ...]) -> Region:
@@ -95,19 +90,18 @@ def broadcast_region(shape: tuple[int, ...], to: tuple[int, ...]) -> Region:
         raise MXNetShapeError(
             f"operands could not be broadcast together: a value of shape {shape} does not fit the indexed part, {to}"
         )
-    steps = [0] * lead + [0 if n == 1 else stride for n, stride in zip(shape, _strides(shape), strict=True)]
+    steps = [0] * lead + [0 if n == 1 else stride for n, stride in zip(shape, strides_of(shape), strict=True)]
     return 0, list(zip(to, steps, strict=True))
 
 
-def positions(shape: tuple[int, ...], key: Any) -> np.ndarray[Any, Any]:
-    """The positions an advanced key names, in the shape of the result."""
-    size = 1
-    for extent in shape:
-        size *= extent
-    everything = np.arange(size, dtype=np.int64).reshape(shape)
-    parts = key if isinstance(key, tuple) else (key,)
-    picked = everything[tuple(_plain(part) for part in parts)]
-    return np.ascontiguousarray(picked, np.int64)
+def plain(key: Any) -> tuple[Any, ...]:
+    """An advanced key with numpy's arrays in it."""
+    return tuple(_plain(part) for part in (key if isinstance(key, tuple) else (key,)))
+
+
+def positions(shape: tuple[int, ...], key: tuple[Any, ...]) -> np.ndarray[Any, Any]:
+    """The positions a plain advanced key names, in the shape of the result."""
+    return np.ascontiguousarray(positions_of(shape, key), np.int64)
 
 
 def _plain(part: Any) -> Any:

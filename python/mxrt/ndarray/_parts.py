@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _mxrt
 from .._np_mode import is_np_shape
 from . import _indexing as indexing
+from ._positions import rows_of
 
 if TYPE_CHECKING:
     from .ndarray import NDArray
@@ -30,7 +31,13 @@ class Parts(_mxrt.NDArrayBase):
         if isinstance(key, (str, bytes, float, complex)):
             raise ValueError(f"NDArray does not support slicing with key {key!s} of type {type(key)}.")
         if not indexing.is_basic(key):
-            made: NDArray = _mxrt.gather(self, indexing.positions(shape, key))
+            plain = indexing.plain(key)
+            rows = rows_of(shape, plain)
+            made: NDArray
+            if rows is None:
+                made = _mxrt.gather(self, indexing.positions(shape, plain))
+            else:
+                made = _mxrt.invoke("take", (self, _mxrt.from_numpy(rows, self._device)), {"axis": 0, "mode": "clip"})
             return made
         region = indexing.basic_region(shape, key)
         # A single element is an array of shape (1,), unless the array itself has no axes or shapes
@@ -68,7 +75,7 @@ class Parts(_mxrt.NDArrayBase):
             target_shape = indexing.region_shape(region)
             _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, target_shape))
             return
-        at = indexing.positions(self.shape, key)
+        at = indexing.positions(self.shape, indexing.plain(key))
         spread = _mxrt.zeroed(list(at.shape), self._dtype_name, self._device)
         whole = indexing.whole_region(at.shape)
         _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))

@@ -135,16 +135,14 @@ def _condition(value: Any, what: str) -> bool:
         raise FormatError(f"{what} must be a single number, not {value!r} of type {type(value)}") from None
 
 
-def cond(pred: NDArray, then_func: Callable[[], Any], else_func: Callable[[], Any]) -> Any:
-    """The result of one of two functions.
+def cond(pred: Any, then_func: Callable[[], Any], else_func: Callable[[], Any]) -> Any:
+    """The result of one of two functions; `pred` is an array of one element, or a number.
 
     Raises MXNetTypeError for an argument of a wrong type, MXNetValueError where `pred` is not a
     single number.
     """
     _function(then_func, "cond: then_func")
     _function(else_func, "cond: else_func")
-    if not isinstance(pred, NDArray):
-        raise FormatError(f"cond: pred must be an NDArray, got {pred!r} of type {type(pred)}")
     return then_func() if _condition(pred, "cond: pred") else else_func()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._dtypes import dtype_name, operator_dtype
-from .._extents import extents
+from .._extents import extents, read_extents
 from .._np_mode import is_np_shape
 from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
@@ -38,8 +38,10 @@ __all__ = [
 
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
     try:
-        extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(index(n) for n in shape)
-    except TypeError:
+        given = read_extents(shape) if isinstance(shape, str) else shape
+        alone = isinstance(given, (int, np.integer)) or getattr(given, "ndim", None) == 0
+        extents = (index(given),) if alone else tuple(index(n) for n in given)
+    except (TypeError, MXNetValueError):
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
@@ -69,10 +71,9 @@ def _stored(stype: str | None, extents: tuple[int, ...], ctx: Any, dtype: str) -
 def _filled(shape: Any, value: Any, ctx: Any, dtype: Any, out: NDArray | None, op: str) -> NDArray:
     if out is None:
         out = _empty(_extents(shape, False, op), ctx, dtype_name(dtype))
-    if value:
+    # An array without elements takes any number.
+    if out.size or not is_number(value):
         out._assign(value)
-    elif out.size:
-        out._assign(0)
     return out
 
 
@@ -153,15 +154,17 @@ def from_numpy(ndarray: np.ndarray[Any, Any], zero_copy: bool = True, array_cls:
     Elements that are read-only already are shared until this array is written. It then gets
     elements of its own. So this is the fastest way to pass the data of a request. Writes of other
     code to shared elements are not ordered with operators. Elements that are not aligned are
-    copied.
+    copied. Without ``zero_copy`` bytes may be in the order of another machine, and a number of
+    numpy will do.
     """
-    if not isinstance(ndarray, np.ndarray):
+    if not isinstance(ndarray, np.ndarray if zero_copy else (np.ndarray, np.generic)):
         raise TypeError(f"from_numpy expects a numpy array, got {type(ndarray)}")
     made: NDArray | None = _mxrt.share_numpy(ndarray) if zero_copy else None
+    if made is None and not zero_copy:
+        made = array(np.asarray(ndarray), dtype=ndarray.dtype.newbyteorder("="))
     if made is None:
-        made = _mxrt.from_numpy(np.array(ndarray, order="C", subok=False), _device(cpu() if zero_copy else None))
-        if zero_copy:
-            ndarray.flags.writeable = False
+        made = _mxrt.from_numpy(np.array(ndarray, order="C", subok=False), _device(cpu()))
+        ndarray.flags.writeable = False
     if not issubclass(NDArray, array_cls):
         made = made.as_np_ndarray()
     return made

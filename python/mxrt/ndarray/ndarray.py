@@ -312,11 +312,15 @@ class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
         if isinstance(value, NDArray):
             dense = value if value.stype == "default" else value.tostype("default")
             return dense.astype(self._dtype_name, copy=False)
-        if not is_number(value) and not isinstance(value, (np.ndarray, list, tuple)):
+        if is_number(value) or isinstance(value, (np.ndarray, list, tuple)):
+            return array(value, ctx=self.context, dtype=self._dtype_name)
+        # What numpy makes an array of: a range, a buffer. None is NaN.
+        try:
+            return array(value, ctx=self.context, dtype=self._dtype_name)
+        except (TypeError, ValueError):
             raise TypeError(
                 f"NDArray does not support assignment with non-array-like object {value} of type {type(value)}"
-            )
-        return array(value, ctx=self.context, dtype=self._dtype_name)
+            ) from None
 
     def _assign(self, value: Any) -> None:
         """Overwrites all of it."""

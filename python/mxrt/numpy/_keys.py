@@ -9,8 +9,9 @@ import numpy as onp
 
 from .. import _mxrt
 from ..base import MXNetIndexError
+from ..ndarray._positions import positions as positions_of
 
-__all__ = ["checked", "is_basic", "positions"]
+__all__ = ["checked", "is_basic", "plain", "positions"]
 
 
 def checked(key: Any) -> Any:
@@ -29,15 +30,15 @@ def is_basic(key: Any) -> bool:
     )
 
 
+def plain(key: Any) -> Any:
+    """An advanced key with NumPy's arrays in it."""
+    return tuple(_plain(part) for part in key) if isinstance(key, tuple) else _plain(key)
+
+
 def positions(shape: tuple[int, ...], key: Any) -> onp.ndarray[Any, Any]:
-    """The positions that an advanced key names, in the shape of the result."""
-    size = 1
-    for extent in shape:
-        size *= extent
-    everything = onp.arange(size, dtype=onp.int64).reshape(shape)
-    plain = tuple(_plain(part) for part in key) if isinstance(key, tuple) else _plain(key)
+    """The positions that a plain advanced key names, in the shape of the result."""
     try:
-        picked = onp.asarray(everything[plain], onp.int64)
+        picked = positions_of(shape, key)
     except IndexError as error:
         raise MXNetIndexError(str(error)) from None
     return picked if picked.flags.c_contiguous else picked.copy()

@@ -1,11 +1,13 @@
-"""Functions of ``mx.np`` that are one operator: a row each.
+"""Functions of ``mx.np`` that are one operator: a row each, except ``matmul``.
 
 A new one is a row here and its name in ``__all__``.
 """
 
 from __future__ import annotations
 
-from ._call import Function, binary, direct, unary
+from typing import Any
+
+from ._call import Function, binary, call, check_ufunc_options, direct, unary
 
 __all__ = [
     "abs",
@@ -230,4 +232,10 @@ tril: Function = direct("tril(m, k=0)", "_npi_tril(m)(k)")
 # ---- products ------------------------------------------------------------------------------------
 
 dot: Function = direct("dot(a, b, out=None)", "_np_dot(a, b)()")
-matmul: Function = direct("matmul(a, b, out=None)", "_npi_matmul(a, b)()")
+
+
+def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> Any:
+    """The matrix product of two arrays, or of the matrices in their last two axes."""
+    if kwargs:
+        check_ufunc_options("matmul", kwargs)
+    return call("_npi_matmul", (a, b), None, out)

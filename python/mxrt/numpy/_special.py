@@ -190,6 +190,10 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 def nonzero(a: Any) -> Any:
     """The indices of the elements that are not 0: an int64 array for each axis."""
+    if isinstance(a, _mxrt.SymbolBase):
+        raise TypeError(
+            "nonzero: a symbol has no number of axes yet; use npx.nonzero(x), which has a row for each element"
+        )
     found = call("_npx_nonzero", (a,)).transpose()
     return tuple(found[axis] for axis in range(len(found)))
 
@@ -206,7 +210,7 @@ def unique(
     """
     attrs = {"return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts}
     made = call("_npi_unique", (ar,), attrs if axis is None else {**attrs, "axis": axis})
-    return tuple(made) if isinstance(made, list) else made
+    return tuple(made) if isinstance(ar, ndarray) and isinstance(made, list) else made
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:

@@ -51,21 +51,24 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *FALLBACK_LINALG})
 
 
+def _several(a: Any, made: Any) -> Any:
+    """Results as a tuple of arrays, or as a list of symbols."""
+    return tuple(made) if isinstance(a, ndarray) else made
+
+
 def svd(a: Any) -> Any:
     """The singular value decomposition: (ut, l, v) with ``a == ut * l @ v``."""
-    return tuple(call("_npi_svd", (a,)))
+    return _several(a, call("_npi_svd", (a,)))
 
 
 def eigh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices; `UPLO` is the triangle that is read."""
-    values, vectors = call("_npi_eigh", (a,), {"UPLO": UPLO})
-    return values, vectors
+    return _several(a, call("_npi_eigh", (a,), {"UPLO": UPLO}))
 
 
 def eig(a: Any) -> Any:
     """Eigenvalues and right eigenvectors of square matrices. They must be real."""
-    values, vectors = call("_npi_eig", (a,))
-    return values, vectors
+    return _several(a, call("_npi_eig", (a,)))
 
 
 eigvals: Function = direct("eigvals(a)", "_npi_eigvals(a)()")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as onp
 
@@ -16,14 +15,13 @@ from ..context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray import _indexing as indexing
 from ..ndarray._elements import numbers
+from ..ndarray._positions import rows_of
 from ..ndarray.ndarray import _empty
 from ..ndarray.ndarray import array as _legacy_array
 from . import _keys
-from ._methods import NumpyMethods
+from ._methods import NumpyMethods, check_cast, refuse
 
 __all__ = ["array", "ndarray"]
-
-_PACKAGE = __name__.rpartition(".")[0]
 
 
 class ndarray(NumpyMethods):
@@ -60,7 +58,8 @@ class ndarray(NumpyMethods):
     @property
     def T(self) -> ndarray:
         """The array with its axes reversed, as a copy."""
-        return self.transpose()
+        made: ndarray = self.transpose()
+        return made
 
     def __repr__(self) -> str:
         text = repr(self.asnumpy())
@@ -147,12 +146,7 @@ class ndarray(NumpyMethods):
         """A copy with elements of another dtype; the array itself if it has it, with
         ``copy=False``.
         """
-        if order not in (None, "K", "C"):
-            raise ValueError("order must be either 'K' or 'C'")
-        if casting != "unsafe":
-            raise ValueError("casting must be equal to 'unsafe'")
-        if not subok:
-            raise ValueError("subok must be equal to True")
+        check_cast(order, casting, subok)
         made = super().astype(dtype, copy)
         return made if made is self else ndarray(made)
 
@@ -178,7 +172,9 @@ class ndarray(NumpyMethods):
         made = super().as_in_context(context)
         return made if isinstance(made, ndarray) else ndarray(made)
 
-    as_in_ctx = as_in_context
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """The array itself if it is on `ctx` already, else a copy there."""
+        return self.as_in_context(ctx)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (super().__reduce__(), self.shape)
@@ -196,7 +192,13 @@ class ndarray(NumpyMethods):
             return self._row_of(key, shape)
         key = _keys.checked(key)
         if not _keys.is_basic(key):
-            return ndarray(_mxrt.gather(self, _keys.positions(shape, key)))
+            plain = _keys.plain(key)
+            rows = rows_of(shape, plain)
+            if rows is None:
+                return ndarray(_mxrt.gather(self, _keys.positions(shape, plain)))
+            index = ndarray(_mxrt.from_numpy(rows, self._device))
+            found: ndarray = _mxrt.invoke_np("_npi_take", (self, index), {"axis": 0, "mode": "clip"})
+            return found
         if isinstance(key, tuple) and not key:
             return self
         region = indexing.basic_region(shape, key)
@@ -228,7 +230,7 @@ class ndarray(NumpyMethods):
             wanted = indexing.region_shape(region)
             _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, wanted))
             return
-        at = _keys.positions(self.shape, key)
+        at = _keys.positions(self.shape, _keys.plain(key))
         spread = _empty(at.shape, self.context, self._dtype_name)
         whole = indexing.whole_region(at.shape)
         _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
@@ -245,66 +247,12 @@ class ndarray(NumpyMethods):
 
     # ---- shape -----------------------------------------------------------------------------------
 
-    def reshape(self, *args: Any, **kwargs: Any) -> ndarray:
-        """A copy in another shape; one extent may be -1."""
-        order = kwargs.pop("order", "C")
-        if kwargs:
-            raise TypeError(f"{next(iter(kwargs))} is an invalid keyword argument for reshape")
-        if order != "C":
-            raise NotImplementedError(f"only supports C-order, while received {order}")
-        if not args:
-            raise TypeError("reshape() takes exactly 1 argument (0 given)")
-        shape = tuple(args[0]) if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
-        return self._np("reshape")(self, shape)  # type: ignore[no-any-return]
-
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """A view in another shape; 0 and -1 to -4 are those of ``mx.nd``."""
-        return ndarray(super().reshape(*shape, **kwargs))
-
-    def transpose(self, *axes: Any) -> ndarray:
-        """A copy with permuted axes; reversed ones if none are given."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
-        return self._np("transpose")(self, order)  # type: ignore[no-any-return]
-
-    def flatten(self, order: str = "C") -> ndarray:  # type: ignore[override]
-        """The elements in one axis, as a copy."""
-        if order != "C":
-            raise NotImplementedError(f"ndarray.flatten only supports order='C', while received {order}")
-        return self.reshape(-1)
-
-    def broadcast_to(self, shape: Any) -> ndarray:
-        """Repeated to a larger shape."""
-        return self._np("broadcast_to")(self, shape)  # type: ignore[no-any-return]
+        return ndarray(NDArray.reshape(self, *shape, **kwargs))
 
 
-# Methods of mx.nd.NDArray that arrays of NumPy do not have, as in MXNet.
-_NOT_HERE = (
-    "abs arccos arccosh arcsin arcsinh arctan arctanh argmax_channel asscalar broadcast_axes broadcast_like cbrt ceil "
-    "cos cosh degrees depth_to_space diag exp expand_dims expm1 fix flip floor log log10 log1p log2 log_softmax "
-    "nanprod nansum norm one_hot ones_like pad pick radians rcbrt reciprocal relu reshape_like rint rsqrt shape_array "
-    "sigmoid sign sin sinh size_array slice slice_axis slice_like softmax softmin space_to_depth split split_v2 sqrt "
-    "square tan tanh tile topk tostype trunc zeros_like"
-).split()
-
-
-class _NotHere:
-    """A method of ``mx.nd.NDArray`` that is an error here, which says what works instead."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, array: Any, kind: Any = None) -> NoReturn:
-        name = self._name
-        instead = f"x.as_nd_ndarray().{name}(...)"
-        if name == "asscalar":
-            instead = "x.item()"
-        elif name in sys.modules[_PACKAGE].__all__:
-            instead = f"mx.np.{name}(x, ...)"
-        raise AttributeError(f"mxnet.numpy.ndarray object has no attribute {name}; use {instead}")
-
-
-for _name in _NOT_HERE:
-    setattr(ndarray, _name, _NotHere(_name))
+refuse(ndarray, "mxnet.numpy.ndarray", {"asscalar": "x.item()", "tostype": None})
 
 
 def _unpickle(parts: tuple[Callable[..., NDArray], tuple[Any, ...]], shape: tuple[int, ...]) -> ndarray:
@@ -359,7 +307,7 @@ def checked_axes_shape(shape: Any, name: str) -> tuple[int, ...]:
         else:
             return shape
     try:
-        found = extents(shape)
+        found = (None,) if isinstance(shape, str) else extents(shape)
     except TypeError:
         found = (None,)
     if any(not isinstance(n, (int, onp.integer)) for n in found):

@@ -17,13 +17,14 @@ __all__ = ["make"]
 def make(operator: _mxrt.Operator, name: str, module: str) -> Any:
     """The function of an operator."""
     from ..symbol._make import make as make_of_symbols
+    from ..symbol.numpy._symbol import outputs_of
 
     of_arrays, of_symbols = (one(operator, name, module, True) for one in (make_of_arrays, make_of_symbols))
 
     def function(*args: Any, **kwargs: Any) -> Any:
         for value in _values(args, kwargs):
             if isinstance(value, _mxrt.SymbolBase):
-                return of_symbols(*args, **kwargs).as_np_ndarray()
+                return outputs_of(of_symbols(*args, **kwargs))
             if isinstance(value, NDArray) and not isinstance(value, ndarray):
                 raise TypeError(f"npx.{name}: got {LEGACY}")
         made = of_arrays(*args, **kwargs)

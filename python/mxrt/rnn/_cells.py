@@ -33,7 +33,7 @@ class _Gates(BaseRNNCell):
 
     @property
     def _gate_names(self) -> Sequence[str]:
-        return self._gates
+        return self._gates if self._gates == ("",) else list(self._gates)
 
     @property
     def _one_state(self) -> tuple[int, ...]:

@@ -65,7 +65,11 @@ class FusedRNNCell(BaseRNNCell):
 
     @property
     def _gate_names(self) -> Sequence[str]:
-        return _GATES[self._mode]
+        return list(_GATES[self._mode])
+
+    @property
+    def _num_gates(self) -> int:
+        return len(self._gate_names)
 
     def _parts(self, num_input: int) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the weights and biases, in the order in which the one array stores
@@ -155,6 +159,9 @@ class FusedRNNCell(BaseRNNCell):
             **dict(zip(("state", "state_cell"), states, strict=False)),
         )
         after = list(made)[1:] if self._get_next_state else []
+        # Tells a Module of several contexts which axis their parts are joined along.
+        for state in after:
+            state._set_attr(__layout__="LNC")
         outputs = made[0]
         if axis == 1:
             outputs = symbol.swapaxes(outputs, dim1=0, dim2=1)

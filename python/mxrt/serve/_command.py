@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from .. import _mxrt, _temporary
 from .._codes import with_code
-from ..base import MXNetError, MXNetValueError
+from ..base import MXNetError, MXNetFileNotFoundError, MXNetValueError
 from ..cli._errors import BAD, GOOD, USAGE
 from ..cli._interrupt import end_now
 from ..cli._out import print_json
@@ -204,7 +204,11 @@ def _failed(args: argparse.Namespace, error: Exception, status: int) -> int:
 
 
 def _is_of_settings(error: Exception) -> bool:
-    """Returns whether an error of the start is that of a setting, and not of a model or a port."""
+    """Returns whether an error of the start is that of a setting or of a file that is not there,
+    and not of a model or a port.
+    """
+    if isinstance(error, MXNetFileNotFoundError):
+        return True
     return isinstance(error, MXNetValueError) and not str(error).startswith("model '")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import dtype_name
+from .._extents import extents
 from ..base import is_number
 from ._operators import apply
 from .symbol import Symbol
@@ -30,7 +31,7 @@ __all__ = [
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    return tuple(int(n) for n in extents(shape))
 
 
 def zeros(shape: Any, dtype: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
@@ -44,7 +45,8 @@ def ones(shape: Any, dtype: Any = None, name: str | None = None, **kwargs: Any) 
 
 
 def full(shape: Any, val: float, dtype: Any = None, name: str | None = None, **kwargs: Any) -> Symbol:
-    """An array with one value everywhere."""
+    """An array with one value everywhere: a number, or the only one of an array."""
+    val = val.item() if isinstance(val, np.ndarray) else val
     attrs = {"shape": _shape(shape), "dtype": dtype_name(dtype), "value": float(val), **kwargs}
     return apply("_full", "_full", [], attrs, name)
 

@@ -207,7 +207,10 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
         """
         from .._binding import bind
 
-        return bind(self, ctx, args, aux_states, args_grad, group2ctx)
+        made = bind(self, ctx, args, aux_states, args_grad, group2ctx)
+        if args_grad is None:
+            made.grad_arrays = None
+        return made
 
     def simple_bind(
         self,

@@ -105,6 +105,7 @@ impl KernelCtx<'_> {
     /// failure.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         thread_local!(static SCRATCH: Cell<RawMemory> = const { Cell::new(RawMemory::empty()) });
+        let _charge = self.op.engine.memory().charge_scratch(scratch_bytes, 1);
         // Taken for the time: a body that splits again gets memory of its own.
         let mut raw = SCRATCH.take();
         let scratch = raw.at_least(scratch_bytes);

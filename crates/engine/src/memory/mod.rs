@@ -20,6 +20,8 @@ const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 /// Freed memory that is kept in any case; above, up to half of what blocks have held at most.
 const CACHE_FLOOR: usize = 256 << 20;
+/// Least scratch memory of a thread that is counted.
+const LARGE_SCRATCH: usize = 16 << 20;
 const NO_LIMIT: usize = usize::MAX;
 /// Largest request: the classes above could not be computed without overflow.
 const MAX_BYTES: usize = 1 << 47;
@@ -96,8 +98,13 @@ impl RawMemory {
 
 #[cold]
 fn no_scratch(bytes: usize) -> ! {
-    let message =
-        format!("allocating {bytes} bytes of scratch memory: the system has no more; free arrays or use smaller ones");
+    end_op(format!(
+        "allocating {bytes} bytes of scratch memory: the system has no more; free arrays or use smaller ones"
+    ))
+}
+
+/// Ends the running op with an error of kind `Memory`.
+fn end_op(message: String) -> ! {
     std::panic::resume_unwind(Box::new(crate::OpError::new(crate::FailureKind::Memory, message)))
 }
 
@@ -295,6 +302,25 @@ impl MemoryPool {
         raise(&self.peak, before + bytes);
         self.make_room(before.saturating_add(bytes));
         Ok(Charge { bytes, pool: self })
+    }
+
+    /// Counts scratch memory of `threads` threads as in use, if it is large: less is noise.
+    ///
+    /// # Panics
+    /// If the limit does not allow it, with an [`OpError`](crate::OpError) that becomes the op's
+    /// failure.
+    pub(crate) fn charge_scratch(&'static self, bytes: usize, threads: usize) -> Option<Charge> {
+        if bytes < LARGE_SCRATCH {
+            return None;
+        }
+        let charge = self.charge(bytes.saturating_mul(threads));
+        Some(charge.unwrap_or_else(|refused| {
+            end_op(refused.to_string().replacen(
+                " bytes:",
+                &format!(" bytes of scratch memory in {threads} threads:"),
+                1,
+            ))
+        }))
     }
 
     /// Counts memory as in use, only if it fits: a large request must not make a concurrent small

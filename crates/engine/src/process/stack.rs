@@ -42,8 +42,32 @@ fn bounds() -> Option<(usize, usize)> {
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         let low = start.addr().checked_add(guard)?;
         let high = start.addr().checked_add(size)?;
+        #[cfg(target_env = "musl")]
+        let low = grown(low, high)?;
         (known && low < high).then_some((low, high))
     }
+}
+
+/// The lowest address that the stack may grow to. musl tells of the first thread only what of its
+/// stack is mapped at the time, about 128 KiB; none: there is no limit.
+#[cfg(all(target_os = "linux", target_env = "musl"))]
+fn grown(low: usize, high: usize) -> Option<usize> {
+    // The kernel puts these bytes above the first frame of the first thread, and no other stack
+    // within so many below it. In a child the first thread is the one that forked, on its stack.
+    // SAFETY: a value that the kernel gave.
+    let first = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    if !(high.saturating_sub(64 << 10)..high.saturating_add(64 << 20)).contains(&first) {
+        return Some(low);
+    }
+    let mut limit = std::mem::MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: the call fills in the limit, which is read where it did.
+    let limit = unsafe {
+        if libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) != 0 {
+            return None;
+        }
+        limit.assume_init().rlim_cur
+    };
+    (limit != libc::RLIM_INFINITY).then(|| high.saturating_sub(limit as usize).min(low))
 }
 
 #[cfg(not(target_os = "linux"))]

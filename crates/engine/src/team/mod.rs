@@ -294,12 +294,18 @@ impl RunCtx<'_> {
     /// number of helping cores. If chunks panic, the panic of the lowest one is raised again here
     /// after all have ended; a payload of type [`OpError`](crate::OpError) (by
     /// `std::panic::resume_unwind`) becomes the op's error unchanged. Inside a chunk, splits run
-    /// serially.
+    /// serially. Large scratch memory counts as in use meanwhile.
+    ///
+    /// # Panics
+    /// If there is no memory for the scratch, with an [`OpError`](crate::OpError) that becomes the
+    /// op's failure.
     pub fn split(&self, chunks: usize, scratch_bytes: usize, body: &(dyn Fn(usize, &mut [u8]) + Sync)) {
         let slot = slot::current();
         let engine = self.engine();
         let token = slot.token(engine).filter(|_| slot.split_depth.get() == 0);
         let team = &engine.sched.team;
+        let threads = token.map_or(1, |token| self.cores_of(token)).min(chunks);
+        let _charge = engine.memory().charge_scratch(scratch_bytes, threads);
         match token {
             Some(token) if chunks > 1 && self.cores_of(token) > 1 => {
                 self.open_run(token);

@@ -4,7 +4,7 @@ use super::{GraphError, Node, NodeEntry, Symbol, as_mxnet, aux_of};
 use crate::control_flow::InnerGraphs;
 use mxrt_engine::{FailureKind, OpError, reserve};
 use mxrt_ops::{AttrDef, AttrKind, Attrs, DTypes, OpDef, Shapes};
-use mxrt_tensor::{DType, PartialShape};
+use mxrt_tensor::{DType, PartialShape, is_np_shape};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -161,12 +161,14 @@ impl Property for PartialShape {
         if dims.len() > MAX_AXES {
             return Err(bad("no array has so many axes"));
         }
-        if dims.is_empty() {
+        let numpy = is_np_shape();
+        if dims.is_empty() && !numpy {
             return Ok(PartialShape::UNKNOWN);
         }
         let extent = |d: &i64| match *d {
-            -1 | 0 => Ok(None),
-            d => usize::try_from(d).map(Some).map_err(|_| bad("extents are -1 or 0 where unknown, else positive")),
+            -1 => Ok(None),
+            0 if !numpy => Ok(None),
+            d => usize::try_from(d).map(Some).map_err(|_| bad("expected extents, -1 where one is unknown")),
         };
         Ok(PartialShape::from_dims(dims.iter().map(extent).collect::<Result<Vec<_>, _>>()?))
     }

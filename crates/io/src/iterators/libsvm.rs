@@ -53,7 +53,7 @@ fn source(parameters: &Attrs) -> Result<Source, DataError> {
     let open = move |engine: &'static Engine| {
         let lines = |uri: &str, numbers: usize| {
             let uri = uri.to_owned();
-            move || LineReader::new(files(&uri)?, numbers, part)
+            move || Ok(LineReader::new(files(&uri)?, numbers, part)?.without_comments())
         };
         let rows = |uri: &str, numbers: usize| {
             RowReader::new(engine, numbers.saturating_mul(size_of::<f32>()), lines(uri, numbers), dense_row)

@@ -97,6 +97,8 @@ pub(super) struct LineReader {
     /// Bytes that a line may have: far more than its numbers need. What is longer is no line of
     /// numbers.
     longest: usize,
+    /// Whether lines that begin with `#` are left out, as blank ones are.
+    skips_comments: bool,
 }
 
 impl LineReader {
@@ -128,9 +130,15 @@ impl LineReader {
             line: Some(0),
             after_return: false,
             longest,
+            skips_comments: false,
         };
         lines.rewind();
         Ok(lines)
+    }
+
+    /// Lines without those that are only a comment.
+    pub(super) fn without_comments(self) -> LineReader {
+        LineReader { skips_comments: true, ..self }
     }
 
     /// Goes back to the first line.
@@ -166,7 +174,7 @@ impl LineReader {
     pub(super) fn next(&mut self) -> Result<bool, DataError> {
         loop {
             if self.reader.is_some() && self.read_line_of_file()? {
-                if self.text.trim_ascii().is_empty() {
+                if !self.has_content() {
                     continue;
                 }
                 return Ok(true);
@@ -176,6 +184,13 @@ impl LineReader {
             }
             self.open()?;
         }
+    }
+
+    /// Whether the line read last is neither blank nor a comment that is to be left out.
+    fn has_content(&self) -> bool {
+        let text = self.text.trim_ascii();
+        let marked = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text).trim_ascii_start();
+        !text.is_empty() && !(self.skips_comments && marked.starts_with(b"#"))
     }
 
     /// Opens the next file.

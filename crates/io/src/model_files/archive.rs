@@ -18,6 +18,8 @@ const MOST_ENTRIES: usize = 10_000;
 const LARGEST_HEADER: u64 = 1 << 16;
 /// Number of bytes that are unpacked between two questions whether to continue.
 const PIECE: usize = 1 << 20;
+/// Number of bytes that are read together.
+const BUFFER: usize = 1 << 16;
 /// Endings of names of archives, and their formats.
 const ENDINGS: [(&str, Kind); 5] =
     [(".zip", Kind::Zip), (".mar", Kind::Zip), (".tar.gz", Kind::TarGz), (".tgz", Kind::TarGz), (".tar", Kind::Tar)];
@@ -174,6 +176,19 @@ fn damaged(error: &io::Error) -> FindError {
     refused(format!("is a damaged archive, or ends too early ({}): copy or download it again", reason(error)))
 }
 
+/// Says why the content of an entry cannot be read.
+fn unreadable(name: &Path, error: &io::Error) -> FindError {
+    match error.kind() {
+        io::ErrorKind::Unsupported => not_here(&format!("'{}': {}", short(name), reason(error))),
+        _ => damaged(error),
+    }
+}
+
+/// Says that another program can unpack an archive.
+fn not_here(why: &str) -> FindError {
+    refused(format!("cannot be unpacked ({why}): unpack it, and name the folder"))
+}
+
 /// Destination of unpacked files, and how much more may be unpacked.
 struct Room<'a> {
     folder: &'a Path,
@@ -203,7 +218,7 @@ impl Room<'_> {
     /// Says why an entry cannot be made.
     fn of_entry(&self, name: &Path, error: &io::Error) -> FindError {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => damaged(error),
+            io::ErrorKind::InvalidInput => damaged(error),
             io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
                 refused(format!("has '{}' twice", short(name)))
             }
@@ -220,7 +235,14 @@ impl Room<'_> {
         self.entries = left.ok_or_else(|| refused(format!("has more than {MOST_ENTRIES} entries")))?;
         let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
         let bytes = name.as_os_str().as_encoded_bytes();
-        if !name.components().all(inside) || bytes.is_empty() || bytes.contains(&b'\\') || bytes.contains(&0) {
+        if bytes.contains(&b'\\') {
+            return Err(refused(format!(
+                "has an entry '{}', whose name has a backslash, as some programs on Windows write it; expected / between \
+                 folders: pack it again with another program, or unpack it, and name the folder",
+                short(name)
+            )));
+        }
+        if !name.components().all(inside) || bytes.is_empty() || bytes.contains(&0) {
             return Err(refused(format!("has an entry '{}', which leaves the folder of the archive", short(name))));
         }
         Ok(self.folder.join(name))
@@ -236,19 +258,35 @@ impl Room<'_> {
         let parent = place.parent().unwrap_or(self.folder);
         let made = std::fs::create_dir_all(parent).and_then(|()| File::create_new(&place));
         let mut to = made.map_err(|error| self.of_entry(name, &error))?;
+        let mut buffer = vec![0; BUFFER];
         loop {
             if !(self.poll)() {
                 return Err(FindError::Interrupted);
             }
-            let copied = io::copy(&mut from.by_ref().take(PIECE as u64), &mut to);
-            let copied = copied.map_err(|error| self.of_entry(name, &error))?;
+            let mut copied = 0;
+            while copied < PIECE {
+                let count = match from.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(unreadable(name, &error)),
+                };
+                to.write_all(&buffer[..count]).map_err(|error| self.no_room(&error))?;
+                copied += count;
+            }
             if copied == 0 {
                 return to.flush().map_err(|error| self.no_room(&error));
             }
-            let left = self.left.checked_sub(copied);
-            self.left =
-                left.ok_or_else(|| refused(format!("unpacks to more than {} bytes (max_unpacked)", self.limit)))?;
+            self.left = self.left.checked_sub(copied as u64).ok_or_else(|| self.too_large())?;
         }
+    }
+
+    /// Says that an archive has more bytes than may be unpacked.
+    fn too_large(&self) -> FindError {
+        refused(format!(
+            "unpacks to more than {} bytes: unpack it, and name the folder (mxrt serve: max_unpacked allows more)",
+            self.limit
+        ))
     }
 }
 
@@ -266,12 +304,14 @@ fn zip(file: File, room: &mut Room<'_>) -> Result<(), FindError> {
     const TYPE: u32 = 0o170_000;
     const FILE_OR_FOLDER: [u32; 3] = [0, 0o100_000, 0o040_000];
     let words = |error: ZipError| match error {
-        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => {
-            refused(format!("cannot be unpacked ({error}): unpack it, and name the folder"))
-        }
+        ZipError::UnsupportedArchive(_) | ZipError::CompressionMethodNotSupported(_) => not_here(&error.to_string()),
         error => damaged(&io::Error::from(error)),
     };
     let mut archive = zip::ZipArchive::new(file).map_err(words)?;
+    // Before anything is written; what an entry has beyond that is counted as it is unpacked.
+    if archive.decompressed_size().is_some_and(|size| size > room.left.into()) {
+        return Err(room.too_large());
+    }
     for number in 0..archive.len() {
         let entry = archive.by_index(number).map_err(words)?;
         let name = entry.name().map_err(|error| refused(format!("has an entry without a name ({error})")))?;
@@ -405,6 +445,51 @@ mod tests {
         ] {
             assert!(unpacked("m.tar", &tar_of(name, kind, b""), 100).is_err(), "{name} {kind:?}");
         }
+    }
+
+    /// A zip file with one entry, by another method where one is given.
+    fn zip_of(name: &str, content: &[u8], method: Option<u8>) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        writer.start_file(name, stored).expect("an entry");
+        writer.write_all(content).expect("bytes");
+        let mut bytes = writer.finish().expect("a file").into_inner();
+        for (mark, at) in [(b"PK\x03\x04", 8), (b"PK\x01\x02", 10)] {
+            let begin = bytes.windows(4).position(|four| four == mark).expect("a header");
+            bytes[begin + at] = method.unwrap_or(0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_zip_file_that_cannot_be_read_is_not_one_that_cannot_be_written() {
+        let error = unpacked("m.zip", &zip_of("a", b"hello", Some(14)), 100).expect_err("LZMA");
+        assert!(error.contains("cannot be unpacked (") && error.contains("unpack it, and name the folder"), "{error}");
+        assert!(!error.contains("free some space"), "{error}");
+        let error = unpacked("m.zip", &zip_of("x\\d-symbol.json", b"{}", None), 100).expect_err("a backslash");
+        assert!(error.contains("whose name has a backslash") && error.contains("expected /"), "{error}");
+        let mut damaged = zip_of("a", b"hello", None);
+        let content = damaged.windows(5).position(|five| five == b"hello").expect("the content");
+        damaged[content] = b'j';
+        let error = unpacked("m.zip", &damaged, 100).expect_err("a wrong sum");
+        assert!(error.contains("is a damaged archive"), "{error}");
+    }
+
+    #[test]
+    fn a_zip_file_that_says_that_it_is_too_large_is_refused_before_it_is_unpacked() {
+        let bytes = zip_of("a", &[0; 4096], None);
+        let folder = std::env::temp_dir().join(format!("mxrt-too-large-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("m.zip"), bytes).expect("a file");
+        let mut pieces = 0;
+        let mut poll = || {
+            pieces += 1;
+            true
+        };
+        let given = unpack(&folder.join("m.zip"), 4095, Some(&folder.join("to")), &mut poll);
+        assert!(given.expect_err("too large").to_string().contains("more than 4095 bytes"));
+        assert_eq!(pieces, 0, "nothing is unpacked");
+        std::fs::remove_dir_all(folder).expect("a folder");
     }
 
     #[test]

@@ -39,7 +39,17 @@ pub(super) fn read_sparse(
     let mut indices = positions.pop();
     let pointers = positions.pop();
     let indices: &mut [i64] = indices.as_mut().map(|block| cast_slice_mut(block.as_mut_slice())).unwrap_or_default();
-    let pointers: &[i64] = pointers.as_ref().map(|block| cast_slice(block.as_slice())).unwrap_or_default();
+    let mut pointers: &[i64] = pointers.as_ref().map(|block| cast_slice(block.as_slice())).unwrap_or_default();
+    // MXNet writes no row pointers of a matrix without storage, as `zeros` makes it.
+    let mut empty_rows = None;
+    if parts.storage == StorageType::Csr && pointers.is_empty() && indices.is_empty() {
+        let count = record.tensor.shape[0].saturating_add(1);
+        let bytes = count.saturating_mul(size_of::<i64>());
+        let block = empty_rows.insert(engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?);
+        let rows: &mut [i64] = cast_slice_mut(&mut block.as_mut_slice()[..bytes]);
+        rows.fill(0);
+        pointers = rows;
+    }
     let mut values = read(&parts.values, record.offset)?;
     // MXNet may store more values than the row pointers count; they mean nothing.
     let stored = indices.len();

@@ -136,7 +136,7 @@ macro_rules! binary_functions {
         Arctan2 "the angle of the point (b, a)" { float: |a, b| a.atan2(b); cost: EveryType(3_000) }
         Ldexp "a * 2^b" { float: |a, b| a * b.exp2(); cost: EveryType(3_000) }
         Copysign "the magnitude of a with the sign of b" {
-            any: each2 |a, b| if (a >= T::ZERO) == (b >= T::ZERO) { a } else { T::ZERO.minus(a) }; cost: Calls(100)
+            any: each2 |a, b| if (a >= T::ZERO) == (b >= T::ZERO) { a } else { T::from_f64(-0.0).minus(a) }; cost: Calls(100)
         }
         Prelu "a where positive, else a * b: a leaky rectifier with its slopes in b" {
             any: vectors2 |a, b| if a > T::ZERO { a } else { a.times(b) }; cost: Streaming

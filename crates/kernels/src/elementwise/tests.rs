@@ -158,3 +158,37 @@ fn add_n_adds_in_order() {
     add_n(&Threads(2), &[&a, &b, &c], &mut out);
     assert!((0..9000).all(|i| out[i] == a[i] + b[i] + c[i]));
 }
+
+#[test]
+fn limits_that_integers_cannot_hold_wrap_around_as_in_mxnet() {
+    let bytes = |low, high, x: &[i8]| map(Unary::Clip { low, high }, x);
+    assert_eq!(map(Unary::Clip { low: 1.0, high: -1.0 }, &[1u8, 2, 200]), [255; 3]);
+    assert_eq!(map(Unary::Clip { low: -5.0, high: -2.0 }, &[5u8]), [254]);
+    assert_eq!(bytes(300.0, 400.0, &[-128, 0, 44, 127]), [44; 4]);
+    assert_eq!(bytes(-300.0, -200.0, &[-128, 0, 44, 127]), [56; 4]);
+    assert_eq!(bytes(-300.0, 300.0, &[-128, 0, 127]), [-128, 0, 127]);
+    assert_eq!(bytes(0.5, 44.5, &[-128, 0, 44, 127]), [0, 0, 44, 44]);
+    // Numbers are compared in single precision.
+    assert_eq!(map(Unary::Clip { low: -3e9, high: 16777216.0 }, &[16777217i32, 16777219]), [16777217, 16777216]);
+    assert_eq!(map(Unary::Clip { low: 3e9, high: 4e9 }, &[5i32]), [i32::MIN]);
+    assert_eq!(map(Unary::Clip { low: 3e19, high: 4e19 }, &[5i64]), [i64::MIN]);
+}
+
+#[test]
+fn smooth_l1_of_integers_has_a_whole_parameter_as_in_mxnet() {
+    let x = [-9i32, -3, 0, 1, 2, 3, 7];
+    assert_eq!(map(Unary::SmoothL1 { sigma: 0.5 }, &x), [0; 7]);
+    assert_eq!(map(Unary::SmoothL1 { sigma: 2.5 }, &x), [8, 2, 0, 0, 1, 2, 6]);
+    for sigma in [20000.0, 70000.0] {
+        assert_eq!(map(Unary::SmoothL1 { sigma }, &x), [9, 3, 0, 1, 2, 3, 7]);
+        assert_eq!(map(Unary::SmoothL1 { sigma }, &x.map(|v| v as i8)), [8, 2, 0, 0, 1, 2, 6]);
+    }
+}
+
+#[test]
+fn zeros_have_the_sign_that_they_are_given() {
+    let bits = |x: Vec<f32>| x.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+    assert_eq!(bits(join(Binary::Copysign, &[0.0, 0.0], &[-1.0, 1.0])), [1 << 31, 0]);
+    assert_eq!(bits(map(Unary::Tanh, &[-0.0, 0.0])), [1 << 31, 0]);
+    assert!(map(Unary::Tanh, &[f16::NEG_ZERO])[0].is_sign_negative());
+}

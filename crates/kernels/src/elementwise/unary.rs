@@ -363,10 +363,21 @@ impl UnaryFunction for Clip {
         vectors(x, out, move |x| clip(x, low, high));
     }
 
-    /// A limit beyond the type's range never applies, and saturating gives just that.
+    /// As in MXNet, numbers are compared in single precision, and a limit that the type cannot hold
+    /// wraps around where it applies.
     fn integers<T: Element>(self, x: &[T], out: &mut [T]) {
-        let (low, high) = (T::saturated(self.low), T::saturated(self.high));
-        each(x, out, |x| clip(x, low, high));
+        let (low, high) = (self.low as f32, self.high as f32);
+        let [lowest, highest] = [low, high].map(|limit| T::from_f64(limit.into()));
+        vectors(x, out, move |x| {
+            let wide = x.to_f64() as f32;
+            if wide > high {
+                highest
+            } else if wide < low {
+                lowest
+            } else {
+                x
+            }
+        });
     }
 }
 
@@ -416,5 +427,23 @@ impl UnaryFunction for SmoothL1 {
         } else {
             0.5 * x * x * square
         }
+    }
+
+    /// As in MXNet, the parameter becomes a whole number, and the rest is in single precision.
+    fn integers<T: Element>(self, x: &[T], out: &mut [T]) {
+        let sigma = T::from_f64(self.sigma).to_i64();
+        let square = if size_of::<T>() == 8 { sigma.wrapping_mul(sigma) } else { (sigma * sigma) as i32 as i64 };
+        let (square, limit) = (square as f32, 1.0 / square as f32);
+        each(x, out, |x| {
+            let x = x.to_f64() as f32;
+            let value = if x > limit {
+                x - 0.5 * limit
+            } else if x < -limit {
+                -x - 0.5 * limit
+            } else {
+                0.5 * x * x * square
+            };
+            T::from_f64(value.into())
+        });
     }
 }

@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of symmetric matrices: reduction to a tridiagonal matrix by
 //! reflections, then implicit QL steps, whose rotations are applied to all vectors together.
 
-use super::{each_matrix2, reflect_back, reflection};
+use super::{NOTHING, each_matrix2, reflect_back, reflection};
 use crate::element::Float;
 use crate::error::{KernelError, check_len};
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut2};
@@ -212,12 +212,15 @@ fn steps<T: Float>(
     vectors: &mut Strips<T>,
 ) -> Result<(), &'static str> {
     let n = diagonal.len();
+    let largest = diagonal.iter().chain(&*beside).map(|v| v.abs()).fold(0.0, f64::max);
+    // Where the rank is not full, the diagonal is rounding too: nothing would be small next to it.
+    let least = (NOTHING * largest).max(f64::MIN_POSITIVE);
     for low in 0..n {
         let mut count = 0;
         loop {
             let negligible = |i: &usize| {
                 let size = diagonal[*i].abs() + diagonal[*i + 1].abs();
-                beside[*i].abs() <= f64::EPSILON * size || beside[*i].abs() < f64::MIN_POSITIVE
+                beside[*i].abs() <= f64::EPSILON * size || beside[*i].abs() < least
             };
             let high = (low..n - 1).find(negligible).unwrap_or(n - 1);
             if high == low {

@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of matrices that need not be symmetric: balancing, reduction to a
 //! Hessenberg matrix by reflections, then implicit QR steps with two shifts.
 
-use super::{each_matrix2, identity, reflection};
+use super::{NOTHING, each_matrix2, identity, reflection};
 use crate::error::{KernelError, check_len};
 use crate::par::Par;
 use crate::scratch::Scratch;
@@ -11,8 +11,9 @@ const STEPS: usize = 300;
 /// Steps without success after which the shifts are changed.
 const PATIENCE: usize = 10;
 
-/// Eigenvalues of matrices of order `n`, and eigenvectors of length 1 as columns. A matrix with
-/// infinities or NaN has only NaN for a result.
+/// Eigenvalues of matrices of order `n`, and eigenvectors of length 1 as columns. `epsilon` is the
+/// relative rounding of the numbers in `a`: imaginary parts that it explains count as 0. A matrix
+/// with infinities or NaN has only NaN for a result.
 ///
 /// # Errors
 /// If a matrix has complex eigenvalues, or the steps do not converge.
@@ -22,6 +23,7 @@ const PATIENCE: usize = 10;
 pub fn general_eigen(
     par: &dyn Par,
     n: usize,
+    epsilon: f64,
     a: &[f64],
     vectors: &mut [f64],
     values: &mut [f64],
@@ -32,11 +34,18 @@ pub fn general_eigen(
     }
     check_len("the values", values.len(), a.len() / n);
     each_matrix2(par, (vectors, n * n), (values, n), n, |par, i, vectors, values| {
-        one(par, n, &a[i * n * n..][..n * n], vectors, values)
+        one(par, n, epsilon, &a[i * n * n..][..n * n], vectors, values)
     })
 }
 
-fn one(par: &dyn Par, n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(), &'static str> {
+fn one(
+    par: &dyn Par,
+    n: usize,
+    epsilon: f64,
+    a: &[f64],
+    vectors: &mut [f64],
+    values: &mut [f64],
+) -> Result<(), &'static str> {
     let largest = a.iter().map(|v| v.abs()).fold(0.0, f64::max);
     if !largest.is_finite() || a.iter().any(|v| v.is_nan()) {
         vectors.fill(f64::NAN);
@@ -50,7 +59,7 @@ fn one(par: &dyn Par, n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f6
     identity(n, &mut form.q);
     let balance = form.balance();
     form.reduce(&balance);
-    form.iterate(&balance)?;
+    form.iterate(&balance, epsilon)?;
     (0..n).for_each(|i| values[i] = form.t[i * n + i] * scale);
     form.vectors(vectors);
     balance.undo(n, vectors);
@@ -179,10 +188,11 @@ impl SchurForm {
     }
 
     /// Clears the subdiagonal.
-    fn iterate(&mut self, balance: &Balance) -> Result<(), &'static str> {
+    fn iterate(&mut self, balance: &Balance, epsilon: f64) -> Result<(), &'static str> {
         let n = self.n;
         let first = balance.active.start;
-        let norm: f64 = self.t.iter().map(|v| v.abs()).sum();
+        let norm = self.t.iter().fold(0.0, |norm: f64, v| norm.hypot(*v));
+        let rounding = n as f64 * epsilon * norm;
         let (mut end, mut steps) = (balance.active.end, 0);
         while end > first + 1 {
             let last = end - 1;
@@ -193,7 +203,7 @@ impl SchurForm {
             if start == last {
                 end -= 1;
             } else if start + 1 == last {
-                self.split_pair(start)?;
+                self.split_pair(start, rounding)?;
                 end -= 2;
             } else {
                 steps += 1;
@@ -212,20 +222,29 @@ impl SchurForm {
     fn is_negligible(&self, k: usize, norm: f64) -> bool {
         let n = self.n;
         let near = self.t[(k - 1) * n + k - 1].abs() + self.t[k * n + k].abs();
-        self.t[k * n + k - 1].abs() <= f64::EPSILON * if near == 0.0 { norm } else { near }
+        let beside = self.t[k * n + k - 1].abs();
+        beside <= f64::EPSILON * if near == 0.0 { norm } else { near } || beside <= NOTHING * norm
     }
 
-    /// Makes a block of two rows triangular.
-    fn split_pair(&mut self, k: usize) -> Result<(), &'static str> {
+    /// Makes a block of two rows triangular. Imaginary parts up to `rounding` count as 0; the change
+    /// of the matrix that this stands for is no larger.
+    fn split_pair(&mut self, k: usize, rounding: f64) -> Result<(), &'static str> {
         let n = self.n;
         let [a, b, c, d] = [0, 1, n, n + 1].map(|at| self.t[k * n + k + at]);
         if c == 0.0 {
             return Ok(());
         }
         let half = (a - d) / 2.0;
-        let square = half * half + b * c;
+        let mut square = half * half + b * c;
         if square < 0.0 {
-            return Err("has complex eigenvalues, which arrays of real numbers cannot hold");
+            if (-square).sqrt() > rounding {
+                return Err("has complex eigenvalues, which arrays of real numbers cannot hold");
+            }
+            if c.abs() <= rounding {
+                self.t[(k + 1) * n + k] = 0.0;
+                return Ok(());
+            }
+            square = 0.0;
         }
         let z = half + square.sqrt().copysign(half);
         let length = c.hypot(z);
@@ -328,7 +347,7 @@ mod tests {
 
     fn eigen(n: usize, a: &[f64]) -> Result<(Vec<f64>, Vec<f64>), KernelError> {
         let (mut vectors, mut values) = (vec![0.0; a.len()], vec![0.0; a.len() / n]);
-        general_eigen(&Serial, n, a, &mut vectors, &mut values).map(|()| (vectors, values))
+        general_eigen(&Serial, n, f64::EPSILON, a, &mut vectors, &mut values).map(|()| (vectors, values))
     }
 
     #[test]

@@ -27,6 +27,9 @@ use crate::vectorize::vectorized;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+/// A part of the largest number of a matrix that is far below its rounding.
+const NOTHING: f64 = f64::EPSILON / 256.0;
+
 /// The first of the errors of a batch, in its order.
 #[derive(Default)]
 struct FirstError(Mutex<Option<(usize, KernelError)>>);
@@ -160,6 +163,12 @@ fn reflection<T: Float>(x: &mut [T]) -> f64 {
     }
     // Scaled, so that no square overflows.
     let scale = largest.max(alpha.abs());
+    if scale < f64::MIN_POSITIVE / f64::EPSILON {
+        // A length this small has few digits.
+        const UP: f64 = (1u128 << 100) as f64;
+        x.iter_mut().for_each(|v| *v = T::from_f64(v.to_f64() * UP));
+        return reflection(x) / UP;
+    }
     let square = |v: f64| (v / scale) * (v / scale);
     let tail: f64 = rest.iter().map(|v| square(v.to_f64())).sum();
     let norm = scale * (square(alpha) + tail).sqrt();

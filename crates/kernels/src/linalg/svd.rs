@@ -49,6 +49,11 @@ pub fn singular_values(
     Ok(())
 }
 
+/// Loss of sums of products of rows of `n` numbers, relative to their magnitude.
+fn rounding(n: usize) -> f64 {
+    (n as f64 * f64::EPSILON).max(1e-15)
+}
+
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -85,7 +90,7 @@ fn one(
     let mut order: Vec<usize> = (0..m).collect();
     order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
     // Shorter rows are nothing but rounding.
-    let least = lengths[order[0]] * 1e-15;
+    let least = lengths[order[0]] * rounding(n);
     for (k, from) in order.into_iter().enumerate() {
         let length = lengths[from];
         values[k] = length * scale;
@@ -103,12 +108,17 @@ fn one(
     Ok(())
 }
 
-/// Turns pairs of rows until all are orthogonal, and the rows of `left` with them.
+/// Turns pairs of rows until all are orthogonal, and the rows of `left` with them. Rows that are
+/// nothing but rounding stay unchanged: no turn makes noise orthogonal.
 fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Result<(), &'static str> {
+    let tolerance = rounding(n);
     let mut turned = m > 1;
     let mut rounds = 0;
     while turned {
         turned = false;
+        // Turns never make the longest row shorter.
+        let longest = work.chunks_exact(n).map(|row| dot(row, row)).fold(0.0, f64::max);
+        let least = tolerance * tolerance * longest;
         rounds += 1;
         if rounds > ROUNDS {
             return Err("has singular values that do not converge");
@@ -117,7 +127,7 @@ fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Re
             for q in p + 1..m {
                 let (x, y) = (&work[p * n..(p + 1) * n], &work[q * n..(q + 1) * n]);
                 let (alpha, beta, gamma) = (dot(x, x), dot(y, y), dot(x, y));
-                if gamma == 0.0 || gamma.abs() <= 1e-15 * (alpha * beta).sqrt() {
+                if alpha.min(beta) <= least || gamma.abs() <= tolerance * (alpha * beta).sqrt() {
                     continue;
                 }
                 turned = true;

@@ -195,6 +195,12 @@ fn eigenvectors_rebuild_the_matrix() {
             assert_near(&product(n, n, n, &turned(vectors, [n, n]), &weighted), &a, 1e-11);
         }
     }
+    // Elements of few digits are reflected by vectors of all digits.
+    for least in [1.0, 3.0, 1e10].map(|v| v * 5e-324) {
+        let mut a: Vec<f64> = (0..5).map(|i| least * f64::from(i + 1)).collect();
+        reflection(&mut a);
+        assert_near(&[frobenius(&a)], &[std::f64::consts::SQRT_2], 1e-15);
+    }
     // Equal eigenvalues, and a matrix that is diagonal already.
     let (mut vectors, mut values) = ([0.0; 9], [0.0; 3]);
     symmetric_eigen(&Serial, 3, &[2.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 2.0], &mut vectors, &mut values).unwrap();
@@ -214,4 +220,114 @@ fn empty_batches_and_matrices_are_nothing() {
     let (mut sign, mut logarithm) = ([0.0], [1.0]);
     determinant(&Serial, 0, &[], &mut sign, &mut logarithm);
     assert_eq!((sign, logarithm), ([1.0], [0.0]));
+}
+
+/// Square matrices of order `n` without full rank: constants, products of a column and a row, blocks
+/// of equal elements, counts, and masks of 0 and 1.
+fn deficient(n: usize) -> Vec<Vec<f64>> {
+    let of = |f: &dyn Fn(usize, usize) -> usize| -> Vec<f64> { (0..n * n).map(|k| f(k / n, k % n) as f64).collect() };
+    vec![
+        of(&|_, _| 0),
+        of(&|_, _| 1),
+        of(&|_, _| 3),
+        of(&|i, j| i * j),
+        of(&|i, j| (i + 1) * (j + 2)),
+        of(&|i, j| (i % 3 + 1) * (j % 4 + 1)),
+        of(&|i, j| i * n + j),
+        of(&|i, j| i + j),
+        of(&|i, j| (i / 2 + 1) * (j / 2 + 1)),
+        of(&|i, j| i / 3 + j / 3),
+        of(&|i, j| usize::from(i / 2 == j / 2)),
+        of(&|i, j| usize::from(i % 2 == j % 2)),
+        of(&|i, j| usize::from(i.max(j) >= n / 2)),
+    ]
+}
+
+/// The sum of the squares' root.
+fn frobenius(a: &[f64]) -> f64 {
+    a.iter().fold(0.0, |norm: f64, v| norm.hypot(*v))
+}
+
+#[test]
+fn singular_values_of_matrices_without_full_rank_converge() {
+    for n in (1..14).chain([33, 64]) {
+        for (kind, a) in deficient(n).into_iter().enumerate() {
+            for (rows, epsilon) in [(n, f64::EPSILON), (n.div_ceil(2), f64::EPSILON), (n, f64::from(f32::EPSILON))] {
+                // In float32 a fraction leaves the rounding of that type in place of zeros.
+                let single = epsilon > f64::EPSILON;
+                let a: Vec<f64> =
+                    a[..rows * n].iter().map(|v| if single { f64::from((v / 3.0) as f32) } else { *v }).collect();
+                let (mut u, mut values, mut v) = (vec![0.0; rows * rows], vec![0.0; rows], vec![0.0; rows * n]);
+                let made = singular_values(&Serial, [rows, n], &a, &mut u, &mut values, &mut v);
+                made.unwrap_or_else(|e| panic!("{rows} x {n}, matrix {kind}: {e}"));
+                let mut one = vec![0.0; rows * rows];
+                identity(rows, &mut one);
+                assert_near(&product(rows, rows, rows, &u, &turned(&u, [rows, rows])), &one, 1e-12);
+                assert_near(&product(rows, n, rows, &v, &turned(&v, [rows, n])), &one, 1e-12);
+                let weighted: Vec<f64> = u.iter().enumerate().map(|(i, u)| u * values[i % rows]).collect();
+                let again = product(rows, rows, n, &weighted, &v);
+                assert_near(&again, &a, 1e-13 * frobenius(&a).max(1.0));
+                assert_near(&[frobenius(&values)], &[frobenius(&a)], 1e-12 * frobenius(&a));
+            }
+        }
+    }
+}
+
+fn check_symmetric<T: crate::element::Float>(n: usize, a: &[f64], tolerance: f64) {
+    let given: Vec<T> = a.iter().map(|v| T::from_f64(*v)).collect();
+    let (mut vectors, mut values) = (vec![T::ZERO; n * n], vec![T::ZERO; n]);
+    symmetric_eigen(&Serial, n, &given, &mut vectors, &mut values)
+        .unwrap_or_else(|e| panic!("order {n}, {}: {e}; {a:?}", std::any::type_name::<T>()));
+    let [vectors, values] = [vectors, values].map(|all| all.iter().map(|v| v.to_f64()).collect::<Vec<f64>>());
+    let weighted: Vec<f64> = vectors.iter().enumerate().map(|(i, v)| v * values[i / n]).collect();
+    assert_near(&product(n, n, n, &turned(&vectors, [n, n]), &weighted), a, tolerance * frobenius(a).max(1.0));
+    let mut one = vec![0.0; n * n];
+    identity(n, &mut one);
+    assert_near(&product(n, n, n, &vectors, &turned(&vectors, [n, n])), &one, 10.0 * tolerance);
+}
+
+#[test]
+fn eigenvalues_of_symmetric_matrices_without_full_rank_converge() {
+    for n in (1..14).chain([33, 64]) {
+        for a in deficient(n) {
+            let both = turned(&a, [n, n]);
+            let symmetric: Vec<f64> = a.iter().zip(both).map(|(a, b)| a + b).collect();
+            check_symmetric::<f64>(n, &symmetric, 1e-13);
+            check_symmetric::<f32>(n, &symmetric, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn real_eigenvalues_of_matrices_without_full_rank_are_found() {
+    for n in (1..14).chain([33, 50]) {
+        for (kind, a) in deficient(n).into_iter().enumerate() {
+            for epsilon in [f64::EPSILON, f64::from(f32::EPSILON)] {
+                let single = epsilon > f64::EPSILON;
+                let a: Vec<f64> = a.iter().map(|v| if single { f64::from((v / 3.0) as f32) } else { *v }).collect();
+                let (mut vectors, mut values) = (vec![0.0; n * n], vec![0.0; n]);
+                let made = general_eigen(&Serial, n, epsilon, &a, &mut vectors, &mut values);
+                made.unwrap_or_else(|e| panic!("order {n}, matrix {kind}: {e}"));
+                let weighted: Vec<f64> = vectors.iter().enumerate().map(|(i, v)| v * values[i % n]).collect();
+                let tolerance = 10.0 * n as f64 * epsilon * frobenius(&a);
+                assert_near(&product(n, n, n, &a, &vectors), &weighted, tolerance);
+            }
+        }
+    }
+}
+
+#[test]
+fn complex_eigenvalues_are_an_error_at_every_scale() {
+    for n in [2, 3, 8] {
+        for angle in [1.0, 1e-3, 1e-8, 1e-11] {
+            for scale in [1.0, 1e-30, 1e150] {
+                let mut a = vec![0.0; n * n];
+                (0..n).for_each(|i| a[i * n + i] = scale * f64::max(1.0, i as f64));
+                (a[1], a[n]) = (-angle * scale, angle * scale);
+                let (mut vectors, mut values) = (vec![0.0; n * n], vec![0.0; n]);
+                let made = general_eigen(&Serial, n, f64::EPSILON, &a, &mut vectors, &mut values);
+                assert!(made.is_err(), "order {n}, angle {angle}, scale {scale}: {values:?}");
+            }
+        }
+    }
 }

@@ -109,6 +109,7 @@ fn special_values_come_out_as_mathematics_has_them() {
     }
     assert_eq!(tanh_f32(f32::INFINITY), 1.0);
     assert_eq!(tanh_f32(-50.0), -1.0);
+    assert_eq!([tanh_f32(-0.0).to_bits(), tanh_f32(0.0).to_bits()], [1 << 31, 0]);
     assert!(sin_f32(-0.0).is_sign_negative() && sin_f32(f32::INFINITY).is_nan());
     for (reach, functions) in [(12_800f32, [sin_f32, cos_f32]), (1e6, [far_sin_f32, far_cos_f32])] {
         for f in functions {

@@ -4,9 +4,13 @@ use crate::testing::{Reverse, Threads, assert_close, random};
 use crate::vectorize::Width;
 use half::f16;
 
-/// Pooling of one plane with three spatial axes as MXNet defines it.
+/// Stands for NaN, which equals nothing.
+const NAN: f64 = 77.0;
+
+/// Pooling of one plane with three spatial axes as MXNet defines it; `three`: and not of fewer.
 fn by_definition(
     kind: PoolKind,
+    three: bool,
     kernel: [usize; 3],
     stride: [usize; 3],
     pad: [usize; 3],
@@ -17,10 +21,12 @@ fn by_definition(
     let mut result = vec![];
     for i in 0..out.iter().product() {
         let o = [i / (out[1] * out[2]), i / out[2] % out[1], i % out[2]];
-        let (mut values, mut padded) = (vec![], 1);
+        let (mut values, mut padded, mut inside) = (vec![], 1, 1);
         let start = |a: usize| (o[a] * stride[a]) as isize - pad[a] as isize;
         for a in 0..3 {
-            padded *= (start(a) + kernel[a] as isize).min((size[a] + pad[a]) as isize) - start(a);
+            let end = start(a) + kernel[a] as isize;
+            padded *= end.min((size[a] + pad[a]) as isize) - start(a);
+            inside *= end.min(size[a] as isize) - start(a).max(0);
         }
         for k in 0..kernel.iter().product() {
             let tap = [k / (kernel[1] * kernel[2]), k / kernel[2] % kernel[1], k % kernel[2]];
@@ -32,6 +38,7 @@ fn by_definition(
         result.push(match kind {
             PoolKind::Max => values.iter().copied().fold(f32::MIN as f64, f64::max),
             PoolKind::Sum => values.iter().sum(),
+            PoolKind::Avg { count_include_pad } if three && 0 == if count_include_pad { padded } else { inside } => NAN,
             PoolKind::Avg { count_include_pad: true } => values.iter().sum::<f64>() / padded.max(1) as f64,
             PoolKind::Avg { .. } => values.iter().sum::<f64>() / values.len().max(1) as f64,
             PoolKind::Lp { p } => values.iter().map(|v| v.powi(p as i32)).sum::<f64>().powf(1.0 / p as f64),
@@ -69,7 +76,7 @@ fn check(size: &[usize], kernel: &[usize], stride: &[usize], pad: &[usize], conv
                         let p = (p[0] * size3[1] + p[1]) * size3[2] + p[2];
                         x[at(i, k, p, pixels)] as f64
                     };
-                    let values = by_definition(kind, three(kernel, 1), s, three(pad, 0), size3, out3, plane);
+                    let values = by_definition(kind, rank == 3, three(kernel, 1), s, three(pad, 0), size3, out3, plane);
                     for (p, v) in values.into_iter().enumerate() {
                         want[at(i, k, p, out_pixels)] = v;
                     }
@@ -82,13 +89,14 @@ fn check(size: &[usize], kernel: &[usize], stride: &[usize], pad: &[usize], conv
             let mut first = vec![f32::NAN; want.len()];
             pool(&Serial, params, &x, &shaped(size), &mut first, &shaped(&out));
             // The lowest finite number would hide everything else.
+            let first: Vec<f32> = first.iter().map(|v| if v.is_nan() { NAN as f32 } else { *v }).collect();
             let (got, want): (Vec<f32>, Vec<f64>) =
                 first.iter().zip(want).filter(|p| *p.0 != f32::MIN || p.1 != f32::MIN as f64).unzip();
             assert_close(&got, &want, 1e-6);
             for par in [&Reverse as &dyn Par, &Threads(3)] {
                 let mut again = vec![f32::NAN; first.len()];
                 pool(par, params, &x, &shaped(size), &mut again, &shaped(&out));
-                assert!(first.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits()));
+                assert!(first.iter().zip(&again).all(|(a, b)| a.to_bits() == b.to_bits() || b.is_nan()));
             }
         }
     }
@@ -184,7 +192,10 @@ fn pooled<T: Element>(
     let planes = x.len() / size.iter().product::<usize>();
     let mut y = vec![T::ONE; planes * out.iter().product::<usize>()];
     let params = PoolParams { kind, kernel, stride, pad, channels_last: false };
-    let shape = |spatial: &[usize]| [&[1, planes], spatial].concat();
+    // Two axes, where the mean of nothing is 0, if there are no more.
+    let axes = if [size[0], kernel[0], pad[0]] == [1, 1, 0] { 1 } else { 0 };
+    let params = PoolParams { kernel: &kernel[axes..], stride: &stride[axes..], pad: &pad[axes..], ..params };
+    let shape = |spatial: &[usize]| [&[1, planes], &spatial[axes..]].concat();
     pool(par, params, x, &shape(size), &mut y, &shape(&out));
     y
 }
@@ -204,6 +215,10 @@ fn single_and_half_precision_agree_with_double_precision_at_every_width() {
                 let (single, half) =
                     width.limit(|| (pooled(&Serial, *kind, layer, &singles), pooled(&Serial, *kind, layer, &halves)));
                 for ((want, single), half) in want.iter().zip(single).zip(half) {
+                    if want.is_nan() {
+                        assert!(single.is_nan() && half.is_nan(), "{kind:?} {layer:?} {width:?}");
+                        continue;
+                    }
                     let (want_single, want_half) =
                         (lowest(*want, f64::from(f32::MIN)), lowest(*want, f64::from(f16::MIN)));
                     let allowed =
@@ -238,10 +253,9 @@ fn a_plane_has_the_same_bits_wherever_it_stands_and_whatever_is_beside_it() {
                     assert!(same, "{kind:?} {layer:?}, plane {place}");
                     let x: Vec<f16> = x.iter().map(|v| f16::from_f32(*v)).collect();
                     let halves = pooled(par, kind, layer, &x);
-                    assert_eq!(
-                        halves[place * alone.len()..][..alone.len()],
-                        pooled(&Serial, kind, layer, &x[place * len..][..len])
-                    );
+                    let half = pooled(&Serial, kind, layer, &x[place * len..][..len]);
+                    let same = halves[place * alone.len()..].iter().zip(&half).all(|(a, b)| a.to_bits() == b.to_bits());
+                    assert!(same, "{kind:?} {layer:?}, plane {place} of half precision");
                 }
             }
         }
@@ -276,4 +290,29 @@ fn poolings_without_outputs_are_nothing() {
         PoolParams { kind: PoolKind::Max, kernel: &[1, 2], stride: &[1, 2], pad: &[0, 0], channels_last: false };
     pool::<f16>(&Serial, params, &[], &[1, 2, 0, 8], &mut [], &[1, 2, 0, 4]);
     pool::<f32>(&Serial, params, &[], &[0, 2, 3, 8], &mut [], &[0, 2, 3, 4]);
+}
+
+/// Recorded from MXNet 1.9.1, with `pooling_convention='full'`.
+#[test]
+fn the_mean_of_no_places_is_nan_where_there_are_three_spatial_axes() {
+    let mean = |size: &[usize], kernel: &[usize], stride: &[usize], out: &[usize], padded: bool| {
+        let shape = [&[1, 1], size].concat();
+        let x: Vec<f32> = (1..=shape.iter().product()).map(|v| v as f32).collect();
+        let pad = vec![0; size.len()];
+        let kind = PoolKind::Avg { count_include_pad: padded };
+        let params = PoolParams { kind, kernel, stride, pad: &pad, channels_last: false };
+        let mut result = vec![5f32; out.iter().product()];
+        pool(&Serial, params, &x, &shape, &mut result, &[&[1, 1], out].concat());
+        result.iter().map(|v| if v.is_nan() { -1.0 } else { *v }).collect::<Vec<f32>>()
+    };
+    for padded in [true, false] {
+        assert_eq!(mean(&[1, 3, 1], &[1, 1, 1], &[1, 3, 1], &[1, 2, 1], padded), [1.0, -1.0]);
+        // A window that begins later has fewer places than none.
+        assert_eq!(mean(&[1, 3, 1], &[1, 1, 1], &[1, 4, 1], &[1, 2, 1], padded), [1.0, 0.0]);
+        assert_eq!(mean(&[1, 3, 3], &[1, 1, 1], &[1, 4, 3], &[1, 2, 2], padded), [1.0, -1.0, 0.0, -1.0]);
+        assert_eq!(mean(&[3, 1], &[1, 1], &[3, 1], &[2, 1], padded), [1.0, 0.0]);
+        assert_eq!(mean(&[3], &[1], &[3], &[2], padded), [1.0, 0.0]);
+    }
+    let wide = mean(&[2, 3, 9], &[1, 1, 2], &[1, 3, 1], &[2, 2, 8], true);
+    assert_eq!(wide[..10], [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, -1.0, -1.0]);
 }

@@ -70,7 +70,7 @@ fn lanes_of<T: Element>(values: &[T], f: impl Fn(f64) -> f64) -> f64 {
             lanes[i] += f(block[i].to_f64());
         }
     }
-    lanes.iter().sum::<f64>() + rest.iter().map(|value| f(value.to_f64())).sum::<f64>()
+    rest.iter().fold(0.0, |sum, value| sum + f(value.to_f64())) + lanes.iter().fold(0.0, |sum, lane| sum + lane)
 }
 
 #[cfg(test)]

@@ -184,4 +184,9 @@ fn running_sums_run_along_their_axis() {
     assert_eq!(out, [1, 2, 3, 5, 7, 9]);
     cumsum(&Serial, &x, [2, 3, 1], &mut out);
     assert_eq!(out, [1, 3, 6, 4, 9, 15]);
+    for split in [[1, 2, 1], [1, 2, 3]] {
+        let mut out = vec![1f32; split.iter().product()];
+        cumsum(&Serial, &vec![-0f32; out.len()], split, &mut out);
+        assert!(out.iter().all(|v| v.to_bits() == 1 << 31), "{out:?}");
+    }
 }

@@ -20,6 +20,18 @@ pub(crate) fn resolve_axis(axis: i64, rank: usize) -> Result<usize, OpError> {
     })
 }
 
+/// The place of a new axis among those of an input, counted from the front; negative ones count from
+/// the end of the result.
+pub(crate) fn resolve_new_axis(axis: i64, rank: usize) -> Result<usize, OpError> {
+    resolve_axis(axis, rank + 1).map_err(|_| {
+        let axes = if rank == 1 { "axis" } else { "axes" };
+        value_error(format!(
+            "axis {axis} is no place for a new axis in an input of {rank} {axes}: expected {} <= axis <= {rank}",
+            -(rank as i64) - 1
+        ))
+    })
+}
+
 /// Several different axes, counted from the front, in ascending order.
 pub(crate) fn resolve_axes(axes: &[i64], rank: usize) -> Result<Dims, OpError> {
     let mut resolved = axes.iter().map(|a| resolve_axis(*a, rank)).collect::<Result<Dims, OpError>>()?;

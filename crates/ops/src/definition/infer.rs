@@ -76,8 +76,8 @@ impl DTypes<'_> {
             let known = |dtype: &Option<DType>| dtype.map_or("unknown".to_owned(), |d| d.to_string());
             let have: Vec<String> = self.inputs.iter().map(known).collect();
             return Err(type_error(format!(
-                "all inputs must have one dtype, but they have {}; cast the data to the dtype of \
-                 the parameters with astype",
+                "all inputs must have one dtype, but they have {}; cast some of them (data rather than \
+                 parameters) with astype",
                 have.join(", ")
             )));
         }

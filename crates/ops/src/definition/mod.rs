@@ -10,7 +10,7 @@ mod signature;
 mod training;
 
 pub(crate) use axes::{
-    Dims, checked_product, extents, resolve_axes, resolve_axis, split_around, split_at, split_or_all,
+    Dims, checked_product, extents, resolve_axes, resolve_axis, resolve_new_axis, split_around, split_at, split_or_all,
 };
 pub(crate) use errors::{
     kernel_error, not_implemented, shape_error, type_error, unsupported_dtype, value_error, wrong_arity,

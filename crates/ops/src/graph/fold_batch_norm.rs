@@ -19,10 +19,10 @@ pub static OPS: &[OpDef] = &[OpDef {
     }),
     outputs: Outputs::Named(|_| &["weight", "bias"]),
     attrs: &[
-        AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance."),
+        AttrDef::new("eps", AttrKind::Float, "0.0010000000474974513", "Added to the variance.").wide(),
         AttrDef::new("fix_gamma", AttrKind::Bool, "True", "Take gamma as 1, whatever it holds."),
         AttrDef::new("with_bias", AttrKind::Bool, "False", "Whether the layer has a bias."),
-        AttrDef::new("factor", AttrKind::Float, "1", "What the result is multiplied by."),
+        AttrDef::new("factor", AttrKind::Float, "1", "What the result is multiplied by.").wide(),
     ],
     infer_shape,
     infer_dtype,

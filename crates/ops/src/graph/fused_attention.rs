@@ -18,7 +18,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::required("num_args", AttrKind::IntFrom(1), "Number of inputs."),
         AttrDef::required("batch", AttrKind::Shape, "Outer and inner batches."),
         AttrDef::required("size", AttrKind::Shape, "Queries, keys, their depth, width of values."),
-        AttrDef::required("scale", AttrKind::Float, "Factor of the products."),
+        AttrDef::required("scale", AttrKind::Float, "Factor of the products.").wide(),
         AttrDef::required("queries", AttrKind::Shape, "Matrices of queries."),
         AttrDef::required("keys", AttrKind::Shape, "Matrices of keys."),
         AttrDef::required("values", AttrKind::Shape, "Matrices of values."),

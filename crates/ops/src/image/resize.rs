@@ -66,8 +66,12 @@ fn infer_shape(
 ) -> Result<(), OpError> {
     let (Some(axis), Some(mut dims)) = (axis, shapes.dims(0)) else { return Ok(()) };
     let made = size(shapes.attrs, [dims[axis], dims[axis + 1]])?;
-    if made.iter().flatten().any(|size| !(1..=0x7fff_ffff).contains(size)) {
-        return Err(shape_error(format!("an image of {made:?} pixels (height, width) cannot be made")));
+    for (name, extent) in ["height", "width"].iter().zip(made) {
+        if let Some(extent) = extent.filter(|extent| !(1..=0x7fff_ffff).contains(extent)) {
+            return Err(shape_error(format!(
+                "the image would have a {name} of {extent} pixels; expected 1 to 2147483647"
+            )));
+        }
     }
     dims[axis..axis + 2].copy_from_slice(&made);
     shapes.set_output(0, PartialShape::from_dims(dims))
@@ -159,6 +163,8 @@ mod tests {
             attrs.iter().fold(OpTest::new("_image_resize"), |t, (k, v)| t.attr(k, v)).f32([4, 6, 1], &[1.0; 24]).error()
         };
         assert!(error(&[]).message.contains("must be 1 or 2"));
+        let message = "the image would have a width of 1000000000000 pixels; expected 1 to 2147483647";
+        assert!(error(&[("size", "(1000000000000, 5)")]).message.contains(message));
         assert!(error(&[("size", "0")]).message.contains("greater than 0"));
         assert!(error(&[("size", "2"), ("interp", "7")]).message.contains("expected 0, 1, 2, 3, 4 or 5"));
     }

@@ -71,3 +71,15 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError
         gather_nd(call.par, x, &sizes, inner, &indices, count, elements_mut(out)?).map_err(kernel_error)
     })))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn an_error_does_not_show_what_nan_was_converted_to() {
+        let test = OpTest::new("gather_nd").f32([3], &[0.0; 3]).f32([1, 1], &[f32::NAN]);
+        let message = test.error().message.clone();
+        assert!(message.starts_with("an index that is NaN or no 64-bit number is out of range"), "{message}");
+    }
+}

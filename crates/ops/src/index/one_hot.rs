@@ -14,7 +14,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         Indices outside give rows of off_value.",
     inputs: Inputs::Fixed(&["indices"]),
     attrs: &[
-        AttrDef::required("depth", AttrKind::IntFrom(1), "Length of a row."),
+        AttrDef::required("depth", AttrKind::IntFrom(0), "Length of a row."),
         AttrDef::new("on_value", AttrKind::Float, "1", "Value at the index.").wide(),
         AttrDef::new("off_value", AttrKind::Float, "0", "Value elsewhere.").wide(),
         AttrDef::new(
@@ -54,4 +54,16 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
             Ok(())
         }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn rows_may_have_no_elements() {
+        let of = |depth: &str| OpTest::new("one_hot").attr("depth", depth).f32([2], &[1.0, 0.0]);
+        assert_eq!(of("0").run().tensor.shape[..], [2, 0]);
+        of("-1").error();
+    }
 }

@@ -114,7 +114,7 @@ fn dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
 fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let product = dot(attrs, signature)?;
     let large = product.n.saturating_mul(product.k) >= LEAST_PACKED && product.n >= PANEL;
-    if signature.inputs[0].dtype == DType::F32 && large {
+    if signature.inputs[0].dtype == DType::F32 && large && !product.is_deep() {
         let gemm = Sgemm::new(product.m, product.n, product.k, signature.options.isa);
         return Ok(Box::new(PackedDot { gemm, product }));
     }
@@ -295,6 +295,19 @@ mod tests {
         assert_eq!(of(([3, 40], &a), ([40, 50], &b), ["0", "0"]), want);
         assert_eq!(of(([40, 3], &at), ([50, 40], &bt), ["1", "1"]), want);
         assert_eq!(of(([3, 40], &a), ([50, 40], &bt), ["0", "1"]), want);
+    }
+
+    #[test]
+    fn long_sums_need_no_packed_operand() {
+        let k = 140_000;
+        for n in [2, 17] {
+            let x: Vec<f32> = (0..n * k).map(|i| (i % 3) as f32 - 1.0).collect();
+            let product = OpTest::new("dot").attr("transpose_a", "1").f32([k, n], &x).f32([k, n], &x);
+            assert!(product.kernel().packing().is_none());
+            let column = |j: usize| x.iter().skip(j).step_by(n);
+            let of = |place: usize| column(place / n).zip(column(place % n)).map(|(a, b)| a * b).sum::<f32>();
+            assert_eq!(f32s(&product.run(), [n, n]), (0..n * n).map(of).collect::<Vec<f32>>());
+        }
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn is_finite(array: &TensorRef<'_>) -> Result<bool, OpError> {
 
 fn sum_of_squares(array: &TensorRef<'_>) -> Result<f32, OpError> {
     dispatch!(array.dtype, float, T => {
-        Ok(elements::<T>(array)?.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>() as f32)
+        Ok(elements::<T>(array)?.iter().fold(0.0, |sum, v| sum + v.to_f64() * v.to_f64()) as f32)
     })
 }
 

@@ -16,7 +16,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     outputs: Outputs::Count(|_| 2),
     attrs: &[
         AttrDef::new("bin_cnt", AttrKind::OptInt, "None", "Number of bins."),
-        AttrDef::new("range", AttrKind::OptFloats, "None", "Lower edge of the first bin and upper edge of the last."),
+        AttrDef::new("range", AttrKind::OptFloats, "None", "Lower edge of the first bin and upper edge of the last.")
+            .wide(),
     ],
     infer_shape,
     infer_dtype: |dtypes| {

@@ -27,7 +27,7 @@ macro_rules! scalar_op {
             doc: $doc,
             attrs: ATTRS,
             infer_dtype,
-            bind: |attrs, signature| bind($function, $side, attrs, signature),
+            bind: |attrs, signature| bind($function, $side, attrs.float("scalar"), signature),
             form: |attrs, signature| form($function, $side, attrs, signature),
             rewrites: &Rewrites {
                 elementwise: |attrs| Some($elementwise($function, attrs.float("scalar") as f32)),
@@ -77,10 +77,9 @@ mxrt_kernels::binary_functions!(operators);
 pub(crate) fn bind(
     function: Binary,
     side: ScalarSide,
-    attrs: &Attrs,
+    number: f64,
     signature: &Signature<'_>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    let number = attrs.float("scalar");
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from != to {
         return bind_converted(function, side, number, signature);

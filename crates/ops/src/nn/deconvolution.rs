@@ -87,8 +87,8 @@ fn size(attrs: &Attrs, geometry: &ConvGeometry, axis: usize, n: usize) -> Result
     }
     let total = covered.checked_add(adj).ok_or_else(too_large)?;
     match total.checked_sub(2 * pad) {
-        Some(left) if left > 0 => Ok((pad, left)),
-        _ => Err(shape_error(format!("pad={pad} leaves nothing of the {total} elements along spatial axis {axis}"))),
+        Some(left) => Ok((pad, left)),
+        None => Err(shape_error(format!("pad={pad} takes more than the {total} elements along spatial axis {axis}"))),
     }
 }
 
@@ -276,6 +276,16 @@ mod tests {
         assert_close(&f32s(&of(&[("stride", "2"), ("adj", "1")]).run(), [1, 1, 5]), &[1.0, 2.0, 10.0, 20.0, 0.0]);
         assert_close(&f32s(&of(&[("stride", "2"), ("target_shape", "3")]).run(), [1, 1, 3]), &[2.0, 10.0, 20.0]);
         of(&[("target_shape", "9")]).error();
+    }
+
+    #[test]
+    fn padding_may_leave_nothing() {
+        let of = |pad: &str| {
+            let test = OpTest::new("Deconvolution").attr("kernel", "(2, 2)").attr("num_filter", "2").attr("pad", pad);
+            test.f32([1, 1, 1, 3], &[1.0; 3]).f32([1, 2, 2, 2], &[1.0; 8])
+        };
+        assert_eq!(of("(1, 0)").run().tensor.shape[..], [1, 2, 0, 4]);
+        assert!(of("(2, 0)").error().message.contains("takes more than the 2 elements"));
     }
 
     #[test]

@@ -105,6 +105,18 @@ mod tests {
     }
 
     #[test]
+    fn long_sums_of_few_outputs_need_no_packed_weights() {
+        let k = 140_000;
+        let x: Vec<f32> = (0..5 * k).map(|i| (i % 3) as f32 - 1.0).collect();
+        let weight: Vec<f32> = (0..2 * k).map(|i| (i % 5) as f32 - 2.0).collect();
+        let test = dense(&[]).f32([5, k], &x).f32([2, k], &weight).f32([2], &[0.5, -0.5]);
+        assert!(test.kernel().packing().is_none());
+        let of = |place: usize| (0..k).map(|i| x[place / 2 * k + i] * weight[place % 2 * k + i]).sum::<f32>();
+        let want: Vec<f32> = (0..10).map(|place| of(place) + [0.5, -0.5][place % 2]).collect();
+        assert_eq!(f32s(&test.run(), [5, 2]), want);
+    }
+
+    #[test]
     fn parameters_that_do_not_fit_are_named() {
         let error = dense(&[]).f32([2, 3], &[0.0; 6]).f32([2, 5], &[0.0; 10]).f32([2], &[0.0; 2]).error();
         assert!(error.message.starts_with("weight has shape (2, 5) but input (2, 3)"), "{}", error.message);

@@ -8,6 +8,7 @@ use mxrt_kernels::Float;
 use mxrt_kernels::amx::{AmxGemm, Target, TileEpilogue};
 use mxrt_kernels::dense::fully_connected;
 use mxrt_kernels::gemm::{self, Bf16Gemm, ElementFunction, Matrix, Sgemm, SmallWeights};
+use mxrt_kernels::gemm_plain::Gemm;
 use mxrt_kernels::isa::{Isa, pairs_are_fast};
 use mxrt_kernels::par::Par;
 use mxrt_tensor::{DType, TensorRef};
@@ -52,6 +53,7 @@ fn bind_sums(
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let size = [rows, inputs, outputs];
     match signature.inputs[0].dtype {
+        DType::F32 if is_deep(size) => Ok(Box::new(DeepDense { plain: PlainDense::new(size, epilogue), chain })),
         DType::F32 => {
             let chain_ps = chain.as_ref().map_or(0, |chain| chain.picoseconds(signature));
             let product = DenseProduct::choose(size, &signature.options);
@@ -65,6 +67,15 @@ fn bind_sums(
         ))),
     }
 }
+
+/// Whether sums are so long, and outputs so few, that packed weights would take many times the
+/// memory of the weights.
+fn is_deep([rows, inputs, outputs]: [usize; 3]) -> bool {
+    outputs < LEAST_OUTPUTS && Gemm::new(rows, outputs, inputs).is_deep()
+}
+
+/// Outputs that fill a panel of packed weights.
+const LEAST_OUTPUTS: usize = 16;
 
 /// The size of a dense layer on tiles, and what it reads and leaves in lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +96,9 @@ impl DenseForm {
         let [outputs, inputs] = weight.shape[..] else { return None };
         let size = [out.shape.size() / outputs.max(1), inputs, outputs];
         let single = [data, weight, out].iter().all(|t| t.dtype == DType::F32);
-        let on_tiles = single && matches!(DenseProduct::choose(size, &signature.options), DenseProduct::Tiles(_));
+        let on_tiles = single
+            && !is_deep(size)
+            && matches!(DenseProduct::choose(size, &signature.options), DenseProduct::Tiles(_));
         on_tiles.then_some(DenseForm { size, from_lines: false, to_lines: false })
     }
 }
@@ -369,5 +382,35 @@ impl<T: Float> Kernel for PlainDense<T> {
 
     fn cost_ns(&self) -> u64 {
         500 + multiply_adds(self.size) / 2
+    }
+}
+
+/// A dense layer in float32 whose weights are not packed as a whole.
+struct DeepDense {
+    plain: PlainDense<f32>,
+    /// Functions that are applied last.
+    chain: Option<FusedChain>,
+}
+
+impl Kernel for DeepDense {
+    fn run(&self, call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
+        self.plain.run(call)?;
+        if let (Some(chain), [out]) = (&self.chain, &mut *call.outputs) {
+            chain.apply(elements_mut(out)?);
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let chain = self.chain.as_ref().map_or(String::new(), |chain| format!(", then {}", chain.describe()));
+        format!("dense deep{chain}")
+    }
+
+    fn cost_ns(&self) -> u64 {
+        self.plain.cost_ns()
+    }
+
+    fn multiply_adds(&self) -> Option<u64> {
+        Some(multiply_adds(self.plain.size))
     }
 }

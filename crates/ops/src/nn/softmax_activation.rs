@@ -1,6 +1,7 @@
 //! `SoftmaxActivation`: softmax over the last axis, or over channels.
 
 use super::softmax::{bind_softmax, softmax_form};
+use super::softmax_output::of_one_axis;
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;
@@ -17,13 +18,19 @@ pub static OPS: &[OpDef] = &[OpDef {
     )],
     bind: |attrs, signature| bind_softmax(SoftmaxParams::default(), split(attrs, signature)?, signature),
     form: |attrs, signature| softmax_form(SoftmaxParams::default(), split(attrs, signature)?, signature),
-    rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| rows_of_data(attrs, signature, divided) && is_within_rows(-1, signature),
+        ..Rewrites::NONE
+    },
     ..OpDef::BASE
 }];
 
 /// The axes around that of the softmax.
 fn split(attrs: &Attrs, signature: &Signature<'_>) -> Result<[usize; 3], OpError> {
     let shape = &signature.inputs[0].shape;
+    if let (Some(split), "instance") = (of_one_axis(signature), attrs.str("mode")) {
+        return Ok(split);
+    }
     if shape.len() < 2 {
         return Err(shape_error(format!("data has shape {shape}; a batch axis and at least one more are needed")));
     }

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
 use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -59,7 +59,12 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
             return Ok(());
         }
     }
-    let list: Vec<String> = allowed.iter().map(|s| s.to_string()).collect();
+    let mut list: Vec<String> = Vec::new();
+    for shape in allowed.iter().map(|s| s.to_string()) {
+        if !list.contains(&shape) {
+            list.push(shape);
+        }
+    }
     Err(shape_error(format!("label has shape {label} but input {} needs {}", shapes.inputs[0], list.join(" or "))))
 }
 
@@ -77,11 +82,20 @@ fn label_shapes(attrs: &Attrs, data: &[Option<usize>]) -> Vec<PartialShape> {
         .to_vec()
 }
 
+/// The whole of data with one axis in float32, where MXNet normalises the last axis. Of other types
+/// it makes every element a row.
+pub(crate) fn of_one_axis(signature: &Signature<'_>) -> Option<[usize; 3]> {
+    let data = &signature.inputs[0];
+    (data.dtype == DType::F32 && data.shape.len() == 1).then(|| [1, data.shape[0], 1])
+}
+
 /// The axes around that of the softmax, and the signature without the label.
 fn of_data<'a>(attrs: &Attrs, signature: &Signature<'a>) -> ([usize; 3], Signature<'a>) {
     let shape = &signature.inputs[0].shape;
     let (batch, rest) = (shape[0], shape[1..].iter().product());
-    let split = if attrs.bool("multi_output") && shape.len() > 1 {
+    let split = if let Some(split) = of_one_axis(signature).filter(|_| !attrs.bool("multi_output")) {
+        split
+    } else if attrs.bool("multi_output") && shape.len() > 1 {
         [batch, shape[1], shape[2..].iter().product()]
     } else if attrs.bool("preserve_shape") {
         let last = shape[shape.len() - 1];
@@ -97,7 +111,7 @@ fn of_data<'a>(attrs: &Attrs, signature: &Signature<'a>) -> ([usize; 3], Signatu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     #[test]
     fn everything_but_the_batch_is_normalised_together() {
@@ -105,6 +119,26 @@ mod tests {
         assert_close(&f32s(&y, [1, 2, 2]), &[0.25; 4]);
         let y = OpTest::new("Softmax").attr("multi_output", "1").f32([1, 2, 2], &[0.0; 4]).f32([1, 2], &[0.0; 2]).run();
         assert_close(&f32s(&y, [1, 2, 2]), &[0.5; 4]);
+    }
+
+    /// Recorded from MXNet 1.9.1.
+    #[test]
+    fn data_of_one_axis_is_normalised_in_float32_alone() {
+        let x = [0.1, 0.75, 0.3];
+        let want = [0.241_724_36, 0.463_032_87, 0.295_242_8];
+        assert_close(&f32s(&OpTest::new("SoftmaxOutput").f32([3], &x).f32([3], &x).run(), [3]), &want);
+        assert_close(&f32s(&OpTest::new("SoftmaxActivation").f32([3], &x).run(), [3]), &want);
+        let half = OpTest::new("SoftmaxOutput").f16([3], &x).f16([3], &x).run();
+        assert_eq!(f16s(&half, [3]), [1.0; 3]);
+        OpTest::new("SoftmaxActivation").f16([3], &x).error();
+        OpTest::new("SoftmaxActivation").attr("mode", "channel").f32([3], &x).error();
+    }
+
+    #[test]
+    fn an_error_lists_each_shape_of_a_label_once() {
+        let test = OpTest::new("SoftmaxOutput").attr("multi_output", "1");
+        let error = test.f32([3, 2], &[0.0; 6]).f32([5, 7], &[0.0; 35]).error();
+        assert!(error.message.ends_with("needs (3, 1) or (3,)"), "{}", error.message);
     }
 
     #[test]

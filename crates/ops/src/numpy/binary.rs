@@ -19,6 +19,8 @@ enum BinaryTypes {
     Quotient,
     /// two of one type
     Same,
+    /// two of one type; computed in double precision unless it is float32
+    Scaled,
     /// two of one floating-point type
     Float,
     /// two of one type of whole numbers or bool
@@ -40,6 +42,8 @@ impl BinaryTypes {
             BinaryTypes::Promoted => promoted(a, b).map(|dtype| (dtype, dtype)).ok_or_else(|| mixed(a, b)),
             BinaryTypes::Numbers if a != b => BinaryTypes::Promoted.of(a, b),
             BinaryTypes::Numbers | BinaryTypes::Same => only(number, "numbers"),
+            BinaryTypes::Scaled if a == DType::F32 => BinaryTypes::Same.of(a, b),
+            BinaryTypes::Scaled => BinaryTypes::Same.of(a, b).map(|(_, result)| (DType::F64, result)),
             BinaryTypes::Quotient if a != b && (a.is_float() == b.is_float()) => Err(mixed(a, b)),
             BinaryTypes::Quotient if float => BinaryTypes::Promoted.of(a, b),
             BinaryTypes::Quotient => Ok((DType::F32, DType::F32)),
@@ -82,7 +86,7 @@ operators! {
     "_npi_mod" Mod Numbers ["lhs" "rhs"] "the remainder with the sign of the divisor, 0 where that is 0"
     "_npi_power" Power Promoted ["lhs" "rhs"] "the left to the power of the right"
     "_npi_copysign" Copysign Same ["lhs" "rhs"] "the magnitude of the left with the sign of the right"
-    "_npi_ldexp" Ldexp Same ["lhs" "rhs"] "the left times 2 to the power of the right"
+    "_npi_ldexp" Ldexp Scaled ["lhs" "rhs"] "the left times 2 to the power of the right"
     "_npi_hypot" Hypot Float ["x1" "x2"] "the length of the hypotenuse"
     "_npi_arctan2" Arctan2 Float ["x1" "x2"] "the angle of the point (right, left)"
     "_npi_lcm" Lcm Whole ["lhs" "rhs"] "the least common multiple"
@@ -139,6 +143,8 @@ mod tests {
         assert_eq!(f32s(&y, [2]), [0.5, 1.5]);
         let y = OpTest::new("_npi_add").i8([2], &[1, -3]).i32([], &[1000]).run();
         assert_eq!((y.tensor.dtype, y.values::<i32>()), (DType::I32, vec![1001, 997]));
+        let y = OpTest::new("_npi_ldexp").i32([3], &[1, 0, 16_777_217]).i32([3], &[30, 300, 1]).run();
+        assert_eq!(y.values::<i32>(), [1 << 30, 0, 33_554_434]);
         let y = OpTest::new("_npi_less").f32([], &[1.0]).f32([0, 2], &[]).run();
         assert_eq!((y.tensor.dtype, y.tensor.shape.to_vec()), (DType::Bool, vec![0, 2]));
     }

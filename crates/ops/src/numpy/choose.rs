@@ -10,7 +10,7 @@ use mxrt_tensor::{DType, Shape};
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[CHOICE, MULTINOMIAL];
 
-/// Trials of one call: each is drawn.
+/// Trials of one draw: beyond these, logarithms of factorials lose the digits that it needs.
 const MOST_TRIALS: usize = 1 << 32;
 
 const CHOICE: OpDef = OpDef {
@@ -146,7 +146,7 @@ const MULTINOMIAL: OpDef = OpDef {
     inputs: Inputs::ByAttrs(|attrs| if attrs.opt_floats("pvals").is_some() { &[] } else { &["a"] }),
     attrs: &[
         AttrDef::required("n", AttrKind::IntFrom(0), "Number of trials."),
-        AttrDef::new("pvals", AttrKind::OptFloats, "None", "Probabilities; those of the input if None."),
+        AttrDef::new("pvals", AttrKind::OptFloats, "None", "Probabilities; those of the input if None.").wide(),
         AttrDef::new("size", AttrKind::OptShape, "None", "Shape of the result before the axis of outcomes."),
     ],
     infer_shape: |shapes| {
@@ -184,17 +184,21 @@ const MULTINOMIAL: OpDef = OpDef {
                 return Err(OpError::new(FailureKind::Value, "pvals must be probabilities with a sum of at most 1"));
             }
             let RandomKey { seed, position: at } = key(call)?;
-            let sums = running_sums(call.par, &weights);
             let out = elements_mut::<i64>(&mut call.outputs[0])?;
             out.fill(0);
             for (i, counts) in out.chunks_mut(weights.len().max(1)).enumerate() {
                 let mut stream = Stream::new(seed, at, i as u64);
-                let last = counts.len() - 1;
-                // What the probabilities leave belongs to the last outcome.
-                for _ in 0..trials {
-                    let drawn = stream.uniform();
-                    counts[sums.partition_point(|sum| *sum <= drawn).min(last)] += 1;
+                let (mut left, mut probability) = (trials as u64, 1.0);
+                // Of the trials with none of the outcomes before, some have this one.
+                for (count, weight) in counts.iter_mut().zip(weights.iter()) {
+                    let drawn =
+                        if left == 0 { 0 } else { stream.binomial(left, (weight / probability).clamp(0.0, 1.0)) };
+                    *count = drawn as i64;
+                    left -= drawn;
+                    probability -= weight;
                 }
+                // What the probabilities leave belongs to the last outcome.
+                counts.iter_mut().rev().take(1).for_each(|last| *last += left as i64);
             }
             Ok(())
         }))
@@ -263,6 +267,28 @@ mod tests {
                     (f64::from(*count) - want).abs() <= 5.0 * want.sqrt(),
                     "{counts:?}, {want} of {first} {second}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn counts_of_outcomes_have_their_means_and_variances_however_many_trials() {
+        for (n, pvals) in
+            [(7.0, "(0.2, 0.5, 0.3)"), (1e9, "(0.2, 0.5, 0.3)"), (4e9, "(0.2, 0.5)"), (1e3, "(0.2, 0.5, 0.3, 0)")]
+        {
+            let draws = 4000;
+            let test = of("_npi_multinomial", &[("n", &n.to_string()), ("pvals", pvals), ("size", "(4000,)")]);
+            let counts = test.run().values::<i64>();
+            let outcomes = counts.len() / draws;
+            let chances = if outcomes == 2 { vec![0.2, 0.8] } else { vec![0.2, 0.5, 0.3, 0.0] };
+            assert!(counts.chunks(outcomes).all(|counts| counts.iter().sum::<i64>() == n as i64));
+            for (k, p) in chances[..outcomes].iter().enumerate() {
+                let (mean, variance) = (n * p, n * p * (1.0 - p));
+                let off: Vec<f64> = counts.chunks(outcomes).map(|counts| counts[k] as f64 - mean).collect();
+                let middle = off.iter().sum::<f64>() / draws as f64;
+                assert!(middle.abs() <= 5.0 * (variance / draws as f64).sqrt(), "{n} {pvals} {k}: {middle}");
+                let spread = off.iter().map(|v| v * v).sum::<f64>() / draws as f64;
+                assert!((spread - variance).abs() <= 0.15 * variance, "{n} {pvals} {k}: {spread}, not {variance}");
             }
         }
     }

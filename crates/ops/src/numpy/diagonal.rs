@@ -183,7 +183,7 @@ fn bind_trace(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {
             let row = &picked[i * n..(i + 1) * n];
             *out = match T::FLOAT {
-                true => T::from_f64(row.iter().map(|v| v.to_f64()).sum()),
+                true => T::from_f64(row.iter().fold(0.0, |sum, v| sum + v.to_f64())),
                 false => T::from_i64(row.iter().fold(0i64, |sum, v| sum.wrapping_add(v.to_i64()))),
             };
         }
@@ -220,6 +220,8 @@ mod tests {
         assert_eq!(f32s(&y, [2, 2]), [0.0, 0.0, 3.0, 0.0]);
         let y = OpTest::new("_np_trace").f32([2, 3], &x).run();
         assert_eq!(f32s(&y, []), [4.0]);
+        let y = OpTest::new("_np_trace").f32([0, 3], &[]).run();
+        assert_eq!(f32s(&y, [])[0].to_bits(), 0, "of no elements");
         let y = OpTest::new("_npi_tril").attr("k", "-1").f32([2, 2], &x[..4]).run();
         assert_eq!(f32s(&y, [2, 2]), [0.0, 0.0, 2.0, 0.0]);
         assert!(

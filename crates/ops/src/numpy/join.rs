@@ -85,7 +85,7 @@ pub static OPS: &[OpDef] = &[
         "_npi_stack",
         &[AttrDef::new("axis", AttrKind::Int, "0", "Where the new axis is in the result."), NUM_ARGS],
         |attrs, shape| {
-            let axis = resolve_axis(attrs.int("axis"), shape.len() + 1)?;
+            let axis = resolve_new_axis(attrs.int("axis"), shape.len())?;
             let mut dims: SmallVec<[usize; 6]> = shape.iter().copied().collect();
             dims.insert(axis, 1);
             Ok((Shape::new(&dims), axis))
@@ -253,8 +253,11 @@ fn sizes(attrs: &Attrs, n: usize) -> Result<Vec<usize>, OpError> {
         return Ok(vec![n / sections; sections]);
     }
     let starts: Vec<usize> = extents("indices", attrs.ints("indices"))?.into_iter().map(|start| start.min(n)).collect();
-    if starts.first() != Some(&0) {
-        return Err(value_error("indices must begin with 0"));
+    if starts.is_empty() {
+        return Err(value_error("split into no parts: expected sections of at least 1, or indices"));
+    }
+    if starts[0] != 0 {
+        return Err(value_error(format!("indices must begin with 0, got {}", starts[0])));
     }
     let ends = starts.iter().skip(1).copied().chain([n]);
     let parts = starts.iter().zip(ends).map(|(start, end)| end.checked_sub(*start));

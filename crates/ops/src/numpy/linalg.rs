@@ -2,6 +2,7 @@
 //! precision.
 
 use super::reduce::{KEEPDIMS, left_shape, marked};
+use crate::execution::in_dtypes;
 use crate::prelude::*;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
@@ -237,7 +238,7 @@ const NORM: OpDef = OpDef {
           all elements, -1 that of ord, 0 the spectral one for matrices, 1 Frobenius', 2 the nuclear one, 3 \
           the largest, 4 the least absolute value.",
     attrs: &[
-        AttrDef::new("ord", AttrKind::Float, "2", "Order of the norm.").unlisted(),
+        AttrDef::new("ord", AttrKind::Float, "2", "Order of the norm.").wide().unlisted(),
         AttrDef::new("axis", AttrKind::OptShape, "None", "One axis of vectors or two of matrices.").unlisted(),
         KEEPDIMS.unlisted(),
         AttrDef::new("flag", AttrKind::Int, "-1", "The kind of norm.").unlisted(),
@@ -318,6 +319,10 @@ fn bind_norm(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     let axes = norm_axes(attrs, shape.len())?;
     let kind = norm_kind(attrs, axes.len())?;
+    if signature.inputs[0].dtype == DType::Bool {
+        // It is true unless it is 0, as in MXNet.
+        return in_dtypes(signature, |_| DType::F64, |_| DType::F64, |signature| bind_norm(attrs, signature));
+    }
     check_numeric(signature.inputs[0].dtype)?;
     let order: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).chain(axes.iter().copied()).collect();
     let matrix: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
@@ -337,6 +342,11 @@ fn bind_norm(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     }))
 }
 
+/// The sum, which is +0 of no numbers: that of the standard library is -0.
+fn total(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |sum, v| sum + v)
+}
+
 fn extreme(values: impl Iterator<Item = f64>, largest: bool) -> f64 {
     values.reduce(if largest { f64::max } else { f64::min }).unwrap_or(0.0)
 }
@@ -344,16 +354,16 @@ fn extreme(values: impl Iterator<Item = f64>, largest: bool) -> f64 {
 fn norm_of(par: &dyn Par, kind: Norm, x: &[f64], shape: &[usize]) -> Result<f64, OpError> {
     let magnitudes = || x.iter().map(|v| v.abs());
     Ok(match (kind, shape) {
-        (Norm::Length, _) => x.iter().map(|v| v * v).sum::<f64>().sqrt(),
+        (Norm::Length, _) => total(x.iter().map(|v| v * v)).sqrt(),
         (Norm::Order(0.0), _) => magnitudes().filter(|v| *v != 0.0).count() as f64,
-        (Norm::Order(ord), _) => magnitudes().map(|v| v.powf(ord)).sum::<f64>().powf(1.0 / ord),
+        (Norm::Order(ord), _) => total(magnitudes().map(|v| v.powf(ord))).powf(1.0 / ord),
         (Norm::Largest, _) => extreme(magnitudes(), true),
         (Norm::Least, _) => extreme(magnitudes(), false),
         (Norm::Sums { columns: true, largest }, [m, n]) => {
-            extreme((0..*n).map(|j| (0..*m).map(|i| x[i * n + j].abs()).sum()), largest)
+            extreme((0..*n).map(|j| total((0..*m).map(|i| x[i * n + j].abs()))), largest)
         }
         (Norm::Sums { largest, .. }, [_, n]) => {
-            extreme(x.chunks((*n).max(1)).map(|row| row.iter().map(|v| v.abs()).sum()), largest)
+            extreme(x.chunks((*n).max(1)).map(|row| total(row.iter().map(|v| v.abs()))), largest)
         }
         (Norm::Spectral { .. } | Norm::Nuclear, [m, n]) if m * n > 0 => {
             let turned = if m <= n { None } else { Some(transposed(par, x, [*m, *n])) };
@@ -362,7 +372,7 @@ fn norm_of(par: &dyn Par, kind: Norm, x: &[f64], shape: &[usize]) -> Result<f64,
             linalg::singular_values(par, size, wide, &mut u, &mut l, &mut v).map_err(matrix_error)?;
             match kind {
                 Norm::Spectral { largest } => extreme(l.iter().copied(), largest),
-                _ => l.iter().sum(),
+                _ => total(l.iter().copied()),
             }
         }
         _ => 0.0,
@@ -409,6 +419,11 @@ mod tests {
         assert_close(&of("-2", "-1", "(0, 1)"), &[3.0]);
         assert_close(&of("2", "2", "(0, 1)"), &[7.0]);
         assert_close(&of("1", "-1", "(1,)"), &[3.0, 4.0]);
+        let truths = || OpTest::new("_npi_norm").bools(&[2, 2], &[true, true, false, false]);
+        assert_eq!(truths().attr("flag", "-2").run().values::<u8>(), [1]);
+        assert_eq!(truths().attr("flag", "-1").attr("ord", "1").attr("axis", "(1,)").run().values::<u8>(), [1, 0]);
+        let none = OpTest::new("_npi_norm").attr("flag", "-2").floats(&[0], &[]).run().values::<f32>();
+        assert_eq!(none[0].to_bits(), 0);
         let error = OpTest::new("_npi_norm").attr("ord", "3").f32([2, 2], &[0.0; 4]).error();
         assert!(error.message.contains("norm order 3"), "{}", error.message);
     }

@@ -233,6 +233,9 @@ fn bind_fold(reduction: Reduction, attrs: &Attrs, signature: &Signature<'_>) -> 
     if reduction == Reduction::Mean && !out.dtype.is_float() && out.dtype != DType::Bool {
         return bind_whole_mean(reduced, signature);
     }
+    // MXNet asks whether the sum of whole numbers is 0: the quotient of a small one would be.
+    let asks = reduction == Reduction::Mean && out.dtype == DType::Bool && !data.dtype.is_float();
+    let reduction = if asks { Reduction::Sum } else { reduction };
     let within = fold_type(data.dtype, out.dtype);
     in_dtypes(signature, |_| within, |_| within, |signature| bind_reduction(reduction, reduced, signature))
 }
@@ -346,6 +349,18 @@ mod tests {
         // 207 is -49 in int8.
         assert_eq!(of(&[100.0, 100.0, 7.0]), [-16]);
         assert_eq!(of(&[-91.5, 100.25, 7.0]), [5]);
+    }
+
+    #[test]
+    fn a_whole_mean_as_bool_is_true_unless_the_sum_is_0() {
+        let of = |x: OpTest| x.attr("dtype", "bool").run().values::<u8>();
+        let mean = || OpTest::new("_npi_mean");
+        assert_eq!(of(mean().i32([3], &[1, 0, 0])), [1]);
+        assert_eq!(of(mean().i32([2], &[1, -1])), [0]);
+        assert_eq!(of(mean().i8([3], &[1, -2, 3])), [1]);
+        assert_eq!(of(mean().bools(&[2], &[true, false])), [1]);
+        assert_eq!(of(mean().attr("axis", "(1,)").i32([2, 2], &[1, 0, 0, 0])), [1, 0]);
+        assert_eq!(of(mean().f32([2], &[0.25, 0.5])), [1]);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use mxrt_tensor::DType;
 enum ScalarTypes {
     /// Type of the array; a fraction makes float64 of whole numbers, a number int64 of bool
     Like,
+    /// Type of the result of `Like`, computed in double precision unless it is float32
+    Scaled,
     /// Type of the array if it is a float, else float32
     Quotient,
     /// Type of the array, which must be of whole numbers or bool
@@ -61,8 +63,8 @@ operators! {
     "_npi_rcopysign_scalar" Copysign Left Like "the magnitude of the number with the sign of the array"
     "_npi_arctan2_scalar" Arctan2 Right Like "the angle of the point (number, array)"
     "_npi_rarctan2_scalar" Arctan2 Left Like "the angle of the point (array, number)"
-    "_npi_ldexp_scalar" Ldexp Right Like "the array times 2 to the power of the number"
-    "_npi_rldexp_scalar" Ldexp Left Like "the number times 2 to the power of the array"
+    "_npi_ldexp_scalar" Ldexp Right Scaled "the array times 2 to the power of the number"
+    "_npi_rldexp_scalar" Ldexp Left Scaled "the number times 2 to the power of the array"
     "_npi_lcm_scalar" Lcm Right Whole "the least common multiple"
     "_npi_bitwise_and_scalar" BitAnd Right Whole "the bits in both"
     "_npi_bitwise_or_scalar" BitOr Right Whole "the bits in either"
@@ -77,13 +79,22 @@ operators! {
 
 fn infer_dtype(types: ScalarTypes, dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     match (types, dtypes.inputs[0]) {
-        (ScalarTypes::Like, _) => scalar::infer_dtype(dtypes),
+        (ScalarTypes::Like | ScalarTypes::Scaled, _) => scalar::infer_dtype(dtypes),
         (ScalarTypes::Compared, _) => dtypes.set_output(0, DType::Bool),
         (ScalarTypes::Quotient, Some(dtype)) if !dtype.is_float() => dtypes.set_output(0, DType::F32),
         (ScalarTypes::Whole, Some(dtype)) if dtype.is_float() => {
             Err(unsupported_dtype(dtype, "whole numbers and bool"))
         }
         (ScalarTypes::Quotient | ScalarTypes::Whole, _) => dtypes.all_same(),
+    }
+}
+
+/// The number, which has the type of the result where the operator computes in a wider one.
+fn number_of(types: ScalarTypes, attrs: &Attrs, to: DType) -> Result<f64, OpError> {
+    let number = attrs.float("scalar");
+    match types {
+        ScalarTypes::Scaled => dispatch!(to, all, T => Ok(T::from_f64(number).to_f64())),
+        _ => Ok(number),
     }
 }
 
@@ -99,6 +110,8 @@ fn squares(function: Binary, side: ScalarSide, attrs: &Attrs, signature: &Signat
 fn within(types: ScalarTypes, attrs: &Attrs, from: DType, to: DType) -> Option<DType> {
     match types {
         ScalarTypes::Like => None,
+        ScalarTypes::Scaled if to == DType::F32 => None,
+        ScalarTypes::Scaled => Some(DType::F64),
         ScalarTypes::Whole | ScalarTypes::Quotient => Some(to),
         ScalarTypes::Compared if !from.is_float() && from != DType::Bool && !attrs.bool("is_int") => Some(DType::F64),
         ScalarTypes::Compared => Some(from),
@@ -111,7 +124,7 @@ fn form(function: Binary, side: ScalarSide, types: ScalarTypes, attrs: &Attrs, s
     }
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     let Some(within) = within(types, attrs, from, to) else { return scalar::form(function, side, attrs, signature) };
-    let number = attrs.float("scalar");
+    let number = number_of(types, attrs, to)?;
     let number: Result<f64, OpError> = dispatch!(within, all, T => Ok(T::from_f64(number).to_f64()));
     let form = KernelForm::WithNumber { function, number: number?, first: matches!(side, ScalarSide::Left) };
     Ok(Some(if from == within && to == within { form } else { form.within(within) }))
@@ -131,8 +144,9 @@ fn bind(
     if let (ScalarTypes::Compared, Some(comparison), true) = (types, Comparison::of(function), from.is_float()) {
         return super::compare::bind_number(comparison, attrs.float("scalar"), signature);
     }
-    let Some(within) = within(types, attrs, from, to) else { return scalar::bind(function, side, attrs, signature) };
-    in_dtypes(signature, |_| within, |_| within, |signature| scalar::bind(function, side, attrs, signature))
+    let number = number_of(types, attrs, to)?;
+    let Some(within) = within(types, attrs, from, to) else { return scalar::bind(function, side, number, signature) };
+    in_dtypes(signature, |_| within, |_| within, |signature| scalar::bind(function, side, number, signature))
 }
 
 #[cfg(test)]
@@ -149,6 +163,14 @@ mod tests {
         assert_eq!(f32s(&test("_npi_rtrue_divide_scalar").run(), [2]), [1.25, 2.5 / 3.0]);
         let whole = OpTest::new("_npi_bitwise_and_scalar").attr("scalar", "6").i32([], &[3]).run();
         assert_eq!(whole.values::<i32>(), [2]);
+        let scaled = |op: &str, scalar: &str| OpTest::new(op).attr("scalar", scalar);
+        // The power of 2 is larger than float32 and float16 hold.
+        assert_eq!(scaled("_npi_ldexp_scalar", "300").i32([2], &[3, 0]).run().values::<i32>(), [i32::MIN, 0]);
+        assert_eq!(scaled("_npi_ldexp_scalar", "300").bools(&[2], &[true, false]).run().values::<i64>(), [i64::MIN, 0]);
+        assert_eq!(scaled("_npi_ldexp_scalar", "1").i32([1], &[16_777_217]).run().values::<i32>(), [33_554_434]);
+        assert!(scaled("_npi_ldexp_scalar", "300").f32([1], &[0.0]).run().values::<f32>()[0].is_nan());
+        assert_eq!(scaled("_npi_rldexp_scalar", "0").i32([2], &[300, 0]).run().values::<i32>(), [0, 0]);
+        assert_eq!(scaled("_npi_rldexp_scalar", "3").i8([2], &[2, -1]).run().values::<i8>(), [12, 1]);
         assert!(OpTest::new("_npi_lcm_scalar").f32([1], &[1.0]).error().message.contains("whole numbers"));
     }
 }

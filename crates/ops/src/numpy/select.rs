@@ -62,7 +62,7 @@ pub static OPS: &[OpDef] = &[
               data from start_axis on.",
         inputs: Inputs::Fixed(&["data", "mask"]),
         attrs: &[
-            AttrDef::required("value", AttrKind::Float, "The number."),
+            AttrDef::required("value", AttrKind::Float, "The number.").wide(),
             AttrDef::new("start_axis", AttrKind::IntFrom(0), "0", "The first axis of the mask."),
         ],
         bind: bind_assign,

@@ -71,17 +71,18 @@ impl Distribution {
     /// runs.
     pub fn check(self, a: f64, b: f64) -> Result<(), OpError> {
         let (good, want) = match self {
-            Distribution::Uniform => (a <= b, "low must not exceed high"),
+            Distribution::Uniform => (a <= b, "low must be at most high"),
             Distribution::Normal => (b > 0.0, "scale must be positive"),
             Distribution::Gamma => (a > 0.0 && b > 0.0, "alpha and beta must be positive"),
             Distribution::Exponential => (a > 0.0, "lam must be positive"),
-            Distribution::Poisson => (a >= 0.0, "lam must not be negative"),
-            Distribution::NegativeBinomial => (a >= 0.0 && b >= 0.0, "k and p must not be negative"),
-            Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must not be negative"),
+            Distribution::Poisson => (a >= 0.0, "lam must be 0 or more"),
+            Distribution::NegativeBinomial => (a >= 0.0 && b >= 0.0, "k and p must be 0 or more"),
+            Distribution::GeneralizedNegativeBinomial => (a >= 0.0 && b >= 0.0, "mu and alpha must be 0 or more"),
         };
         // The kind of a failed kernel, not of a bad argument: MXNet's class here is the plain
         // MXNetError.
-        if good { Ok(()) } else { Err(OpError::new(FailureKind::Operator, format!("{want}, got {a} and {b}"))) }
+        let got = if self.has_two() { format!("{a} and {b}") } else { a.to_string() };
+        if good { Ok(()) } else { Err(OpError::new(FailureKind::Operator, format!("{want}, got {got}"))) }
     }
 
     /// Whether there is a second parameter.

@@ -13,7 +13,7 @@ const ATTRS: &[AttrDef] = &[
         "dtype",
         AttrKind::DType(&["None", "float16", "float32", "float64"]),
         "None",
-        "dtype of the result; that of the parameters if they are floats, else float32.",
+        "dtype of the result; float32 if not given.",
     ),
 ];
 
@@ -82,7 +82,7 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
             dtypes.set_input(i, "a parameter", dtype)?;
         }
     }
-    let drawn = dtypes.attrs.opt_dtype("dtype").or(common.filter(|d| d.is_float())).unwrap_or(DType::F32);
+    let drawn = dtypes.attrs.opt_dtype("dtype").unwrap_or(DType::F32);
     dtypes.set_output(0, drawn)
 }
 
@@ -104,6 +104,7 @@ fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, f32s};
+    use mxrt_tensor::DType;
 
     const NAN: f32 = f32::NAN;
 
@@ -113,6 +114,16 @@ mod tests {
         let test = b.iter().fold(test, |test, b| test.f32([b.len()], b));
         let drawn = f32s(&test.run(), [a.len(), 2]);
         drawn.chunks(2).map(|row| row[0]).collect()
+    }
+
+    #[test]
+    fn the_result_is_float32_whatever_the_parameters_are() {
+        for name in ["sample_normal", "sample_gamma"] {
+            let test = OpTest::new(name).f16([1], &[1.0]).f16([1], &[1.0]);
+            assert_eq!(test.run().tensor.dtype, DType::F32);
+            assert_eq!(test.attr("dtype", "float64").run().tensor.dtype, DType::F64);
+        }
+        assert_eq!(OpTest::new("sample_poisson").f16([1], &[1.0]).run().tensor.dtype, DType::F32);
     }
 
     /// Expects what MXNet 1.9.1 gives for the rows that have one answer.

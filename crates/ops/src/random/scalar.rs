@@ -130,6 +130,14 @@ mod tests {
     #[test]
     fn parameters_that_make_no_distribution_are_refused() {
         let error = OpTest::new("random_normal").attr("scale", "-1").attr("shape", "(2, 2)").error();
-        assert!(error.message.contains("scale must be positive"), "{}", error.message);
+        assert!(error.message.contains("scale must be positive, got 0 and -1"), "{}", error.message);
+        for (op, lam, want) in [
+            ("random_poisson", "-1", "lam must be 0 or more, got -1"),
+            ("random_poisson", "nan", "lam must be 0 or more, got NaN"),
+            ("random_exponential", "-1", "lam must be positive, got -1"),
+        ] {
+            let error = OpTest::new(op).attr("lam", lam).attr("shape", "(2,)").error();
+            assert!(error.message.ends_with(want), "{}", error.message);
+        }
     }
 }

@@ -73,9 +73,9 @@ pub(crate) fn recurrent(attrs: &Attrs, [steps, batch, inputs]: [usize; 3]) -> Re
     let projection = match attrs.opt_int("projection_size") {
         None => None,
         Some(_) if cell != Cell::Lstm => return Err(value_error("projection_size is for mode lstm only")),
-        Some(p) => match usize::try_from(p).ok().filter(|p| (1..=size).contains(p)) {
+        Some(p) => match usize::try_from(p).ok().filter(|p| *p > 0) {
             Some(p) => Some(p),
-            None => return Err(value_error(format!("projection_size={p} must be from 1 to state_size={size}"))),
+            None => return Err(value_error(format!("projection_size={p} must be positive"))),
         },
     };
     Ok(Recurrent { cell, layers, bidirectional: attrs.bool("bidirectional"), steps, batch, inputs, size, projection })

@@ -27,9 +27,29 @@ fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
     let shape = &signature.inputs[0].shape;
     let mut strides = contiguous(shape);
     let mut offset = 0;
-    for axis in resolve_axes(attrs.ints("axis"), shape.len())? {
+    let mut axes =
+        attrs.ints("axis").iter().map(|axis| resolve_axis(*axis, shape.len())).collect::<Result<Dims, _>>()?;
+    axes.sort_unstable();
+    // An axis that is given twice is reversed twice.
+    for axis in axes.chunk_by(|a, b| a == b).filter(|same| !same.len().is_multiple_of(2)).map(|same| same[0]) {
         offset += shape[axis].saturating_sub(1) * strides[axis] as usize;
         strides[axis] = -strides[axis];
     }
     Ok(Strided { offset, strides, shape: shape.to_vec() })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn an_axis_that_is_given_twice_stays_as_it_is() {
+        let of = |axis: &str| {
+            let x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+            f32s(&OpTest::new("flip").attr("axis", axis).f32([2, 3], &x).run(), [2, 3])
+        };
+        assert_eq!(of("(0, 0)"), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(of("(0, 0, 0)"), [3.0, 4.0, 5.0, 0.0, 1.0, 2.0]);
+        assert_eq!(of("(0, 1)"), [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
+    }
 }

@@ -10,7 +10,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "slice_like",
     doc: "The leading part of data that is as large as shape_like, along all axes or those given.",
     inputs: Inputs::Fixed(&["data", "shape_like"]),
-    attrs: &[AttrDef::new("axes", AttrKind::Shape, "()", "Axes along which to cut; all if empty.")],
+    attrs: &[AttrDef::new("axes", AttrKind::Shape, "()", "Axes along which to cut; all if empty, none if None.")],
     infer_shape,
     infer_dtype: |dtypes| match dtypes.inputs[0] {
         Some(dtype) => dtypes.set_output(0, dtype),
@@ -35,7 +35,9 @@ fn leading(signature: &Signature<'_>) -> Vec<Range> {
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (Some(mut dims), Some(like)) = (shapes.dims(0), shapes.dims(1)) else { return Ok(()) };
-    let named = shapes.attrs.ints("axes");
+    let Some(named) = shapes.attrs.opt_ints("axes") else {
+        return shapes.set_output(0, shapes.inputs[0].clone());
+    };
     if named.is_empty() && dims.len() != like.len() {
         return Err(shape_error(format!(
             "data {} and shape_like {} have different numbers of axes; name the axes to cut with \
@@ -61,4 +63,46 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         dims[axis] = want;
     }
     shapes.set_output(0, PartialShape::from_dims(dims))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn no_axes_cut_nothing_and_an_empty_tuple_cuts_all() {
+        let of = |axes: &str| {
+            OpTest::new("slice_like").attr("axes", axes).f32([2, 2], &[1.0, 2.0, 3.0, 4.0]).f32([1, 1], &[0.0]).run()
+        };
+        assert_eq!(f32s(&of("()"), [1, 1]), [1.0]);
+        assert_eq!(f32s(&of("(1,)"), [2, 1]), [1.0, 3.0]);
+        assert_eq!(f32s(&of("None"), [2, 2]), [1.0, 2.0, 3.0, 4.0]);
+    }
+
+    /// Expects what MXNet 1.9.1 gives for tuples that are `None`, in calls and in files of models.
+    #[test]
+    fn other_operators_take_none_for_a_tuple_too() {
+        let x = |op: &str| OpTest::new(op).f32([2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let stays = [
+            x("tile").attr("reps", "None"),
+            x("broadcast_axis").attr("axis", "None").attr("size", "None"),
+            x("Dropout").attr("axes", "None"),
+        ];
+        stays.iter().for_each(|test| assert_eq!(f32s(&test.run_all()[0], [2, 2]), [1.0, 2.0, 3.0, 4.0]));
+        let reshaped = x("Reshape").attr("shape", "(4,)").attr("target_shape", "None").run();
+        assert_eq!(f32s(&reshaped, [4]), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(x("_split_v2").attr("indices", "None").attr("sections", "2").run_all().len(), 2);
+        let image = |op: &str| OpTest::new(op).f32([1, 1, 2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let pooled = |op: &str| image(op).attr("kernel", "None").attr("global_pool", "True").attr("pool_type", "max");
+        assert_eq!(f32s(&pooled("Pooling").run(), [1, 1, 1, 1]), [4.0]);
+        assert_eq!(f32s(&pooled("Pooling_v1").run(), [1, 1, 1, 1]), [4.0]);
+        let mean = image("_contrib_AdaptiveAvgPooling2D").attr("output_size", "None").run();
+        assert_eq!(f32s(&mean, [1, 1, 1, 1]), [2.5]);
+        // What needs a tuple says so.
+        image("Pooling").attr("kernel", "None").error();
+        x("broadcast_axis").attr("axis", "None").attr("size", "(2,)").error();
+        x("broadcast_to").attr("shape", "None").error();
+        image("Pad").attr("mode", "constant").attr("pad_width", "None").error();
+        image("_image_resize").attr("size", "None").error();
+    }
 }

@@ -34,7 +34,8 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| {
             infer(shapes, |[n, c, h, w], b| {
                 let grow = |d: Option<usize>| d.map(|d| checked_product(&[d, b])).transpose();
-                Ok([n, divided("the number of channels", c, checked_product(&[b, b])?)?, grow(h)?, grow(w)?])
+                let what = format!("the number of channels, with block_size={b},");
+                Ok([n, divided(&what, c, checked_product(&[b, b])?)?, grow(h)?, grow(w)?])
             })
         },
         bind: |attrs, signature| bind_strided(depth_view(attrs, signature)?, signature),
@@ -48,7 +49,7 @@ type FourExtents = [Option<usize>; 4];
 
 fn divided(what: &str, extent: Option<usize>, by: usize) -> Result<Option<usize>, OpError> {
     match extent {
-        Some(n) if n % by != 0 => Err(shape_error(format!("{what} is {n}, which block_size does not divide ({by})"))),
+        Some(n) if n % by != 0 => Err(shape_error(format!("{what} is {n}, expected a multiple of {by}"))),
         extent => Ok(extent.map(|n| n / by)),
     }
 }
@@ -97,4 +98,17 @@ fn view(attrs: &Attrs, four: &Shape, split: SplitAxes) -> Result<Strided, OpErro
         strides: order.iter().map(|i| steps[*i]).collect(),
         shape: order.iter().map(|i| six[*i]).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn an_error_names_the_block_size_and_what_was_expected() {
+        let error = OpTest::new("depth_to_space").attr("block_size", "3").f32([1, 4, 2, 2], &[0.0; 16]).error();
+        assert_eq!(error.message, "the number of channels, with block_size=3, is 4, expected a multiple of 9");
+        let error = OpTest::new("space_to_depth").attr("block_size", "2").f32([1, 4, 3, 2], &[0.0; 24]).error();
+        assert_eq!(error.message, "height is 3, expected a multiple of 2");
+    }
 }

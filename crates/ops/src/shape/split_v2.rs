@@ -56,8 +56,11 @@ fn sizes(attrs: &Attrs, n: usize) -> Result<Vec<usize>, OpError> {
         // Of nothing every part is nothing, as in MXNet.
         return Ok(vec![0; starts.len()]);
     }
-    if starts.first() != Some(&0) {
-        return Err(value_error("indices must begin with 0"));
+    if starts.is_empty() {
+        return Err(value_error("split into no parts: expected sections of at least 1, or indices"));
+    }
+    if starts[0] != 0 {
+        return Err(value_error(format!("indices must begin with 0, got {}", starts[0])));
     }
     let ends = starts.iter().skip(1).copied().chain([n]);
     let bad = || value_error(format!("indices must ascend and not exceed the {n} elements of the axis"));
@@ -87,4 +90,19 @@ fn parts(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, Vec<usize>)
     let shape = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
     Ok((axis, sizes(attrs, shape[axis])?.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn errors_say_whether_there_are_indices() {
+        let error = |indices: &str| {
+            let test = OpTest::new("_split_v2").attr("axis", "0").attr("indices", indices).f32([4], &[0.0; 4]);
+            test.error().message.clone()
+        };
+        assert_eq!(error("()"), "split into no parts: expected sections of at least 1, or indices");
+        assert_eq!(error("(1, 2)"), "indices must begin with 0, got 1");
+    }
 }

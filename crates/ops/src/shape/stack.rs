@@ -34,14 +34,14 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
     let Some(dims) = common.dims() else { return Ok(()) };
     let mut out: Vec<Option<usize>> = dims.to_vec();
-    out.insert(resolve_axis(shapes.attrs.int("axis"), dims.len() + 1)?, Some(shapes.inputs.len()));
+    out.insert(resolve_new_axis(shapes.attrs.int("axis"), dims.len())?, Some(shapes.inputs.len()));
     shapes.inputs.iter_mut().for_each(|s| *s = common.clone());
     shapes.set_output(0, PartialShape::from_dims(out))
 }
 
 /// Elements before the new axis, and after it.
 fn split(attrs: &Attrs, data: &[usize]) -> Result<(usize, usize), OpError> {
-    let axis = resolve_axis(attrs.int("axis"), data.len() + 1)?;
+    let axis = resolve_new_axis(attrs.int("axis"), data.len())?;
     Ok((data[..axis].iter().product(), data[axis..].iter().product()))
 }
 

@@ -142,7 +142,8 @@ pub(super) static NORM: SparseFamily = SparseFamily {
         if all && float && plain && query.attrs.int("ord") == 2 { Choice::Kernel(Dense) } else { Choice::Warned }
     },
     run: |call, output| {
-        let squares: f64 = floats(call.par, &call.first()?.values())?.iter().map(|v| v * v).sum();
+        let values = floats(call.par, &call.first()?.values())?;
+        let squares: f64 = values.iter().fold(0.0, |sum, v| sum + v * v);
         store_floats(&[squares.sqrt()], dense_out(output)?)
     },
 };
@@ -184,7 +185,7 @@ fn squares(call: &SparseCall<'_>, output: &mut StoredOutput<'_>) -> Result<(), O
 
 fn row_squares(par: &dyn Par, values: &TensorRef<'_>, width: usize) -> Result<Scratch<f64>, OpError> {
     let values = floats(par, values)?;
-    let sums = values.chunks_exact(width.max(1)).map(|row| row.iter().map(|v| v * v).sum());
+    let sums = values.chunks_exact(width.max(1)).map(|row| row.iter().fold(0.0, |sum, v| sum + v * v));
     Ok(Scratch::collect(par, values.len() / width.max(1), sums))
 }
 

@@ -58,7 +58,11 @@ pub(super) static RETAIN: SparseFamily = SparseFamily {
     },
     run: |call, output| {
         let data = call.rows(0)?;
-        let wanted = wanted_rows(call.par, &integers(call.par, &call.dense(1)?)?, data.shape[0])?;
+        let mut wanted = wanted_rows(call.par, &integers(call.par, &call.dense(1)?)?, data.shape[0])?;
+        // MXNet stores a row of zeros for one that is not stored, but none of an array that has none.
+        if data.rows.is_empty() {
+            wanted.clear();
+        }
         let width = value_bytes(&data.values);
         call.store(output, &wanted, &[], |values| {
             values.bytes_mut().fill(0);

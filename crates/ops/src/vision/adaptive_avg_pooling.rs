@@ -31,9 +31,6 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
         [height, width] => [height, width],
         _ => [1, 1],
     };
-    if to.contains(&0) {
-        return Err(value_error("output_size must be positive"));
-    }
     let Some([batch, channels, ..]) = image_dims(shapes, 0, "data")? else { return Ok(()) };
     shapes.set_output(0, PartialShape::from_dims([batch, channels, Some(to[0]), Some(to[1])]))
 }
@@ -59,7 +56,7 @@ mod tests {
         assert_close(&f32s(&of("()").run(), [1, 1, 1, 1]), &[7.0]);
         assert_close(&f32s(&of("(1, 2)").run(), [1, 1, 1, 2]), &[6.0, 8.0]);
         assert_close(&f32s(&of("2").run(), [1, 1, 2, 2]), &[3.5, 5.5, 8.5, 10.5]);
-        of("0").error();
+        assert_eq!(of("(0, 2)").run().tensor.shape[..], [1, 1, 0, 2]);
         of("-1").error();
     }
 }

@@ -35,6 +35,15 @@ pub static OPS: &[OpDef] = &[OpDef {
         ),
     ],
     infer_shape,
+    // Only the extents of `like` are used: its element type is its own.
+    infer_dtype: |dtypes| {
+        let of_data = dtypes.inputs[0];
+        let Some(dtype) = of_data.or(dtypes.outputs[0]).or(dtypes.inputs.iter().find_map(|d| *d)) else {
+            return Ok(());
+        };
+        dtypes.inputs.iter_mut().filter(|known| known.is_none()).for_each(|unknown| *unknown = Some(dtype));
+        dtypes.set_output(0, dtype)
+    },
     bind,
     form: |attrs, signature| {
         planes(signature)?;
@@ -59,9 +68,9 @@ fn scaled(n: usize, scale: f64) -> usize {
 fn scales(attrs: &Attrs) -> Result<[f64; 2], OpError> {
     let mode = attrs.str("mode");
     match (attrs.opt_float("scale_height"), attrs.opt_float("scale_width")) {
-        (Some(height), Some(width)) if height > 0.0 && width > 0.0 => Ok([height, width]),
+        (Some(height), Some(width)) if [height, width].iter().all(|s| *s > 0.0 && s.is_finite()) => Ok([height, width]),
         (Some(height), Some(width)) => {
-            Err(value_error(format!("scale_height={height} and scale_width={width} must be positive")))
+            Err(value_error(format!("scale_height={height} and scale_width={width} must be positive and finite")))
         }
         _ => Err(value_error(format!("mode {mode} with one scale needs the other one: scale_height and scale_width"))),
     }
@@ -74,7 +83,7 @@ fn resized(attrs: &Attrs, axis: usize, n: usize) -> Result<usize, OpError> {
         // A scale of the width alone is ignored, as in MXNet.
         "size" if attrs.opt_float("scale_height").is_none() => attrs.count(["height", "width"][axis]),
         "size" => scaled(n, scales(attrs)?[axis]),
-        "odd_scale" if odd => scaled(n - 1, scales(attrs)?[axis]) + 1,
+        "odd_scale" if odd => scaled(n - 1, scales(attrs)?[axis]).saturating_add(1),
         "odd_scale" => scaled(n, scales(attrs)?[axis]),
         "to_even_down" => n - usize::from(odd),
         "to_even_up" => n + usize::from(odd),
@@ -82,8 +91,8 @@ fn resized(attrs: &Attrs, axis: usize, n: usize) -> Result<usize, OpError> {
         _ => n + usize::from(!odd),
     };
     match size {
-        1..=0x7fff_ffff => Ok(size),
-        _ => Err(shape_error(format!("{n} pixels along an axis would become {size}; expected 1 to 2147483647"))),
+        0..=0x7fff_ffff => Ok(size),
+        _ => Err(shape_error(format!("{n} pixels along an axis would become {size}; expected 0 to 2147483647"))),
     }
 }
 
@@ -111,7 +120,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, assert_close, f32s};
+    use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn resize(attrs: &[(&str, &str)]) -> OpTest {
         attrs.iter().fold(OpTest::new("_contrib_BilinearResize2D"), |t, (k, v)| t.attr(k, v))
@@ -142,6 +151,8 @@ mod tests {
         }
         let like = resize(&[("mode", "like")]).f32([1, 1, 5, 4], &[1.0; 20]).f32([2, 3, 1, 7], &[0.0; 42]).run();
         assert_eq!(like.tensor.shape[..], [1, 1, 1, 7]);
+        let like = resize(&[("mode", "like")]).f16([1, 1, 1, 1], &[3.0]).i32([1, 1, 1, 2], &[0; 2]).run();
+        assert_eq!(f16s(&like, [1, 1, 1, 2]), [3.0, 3.0]);
     }
 
     #[test]
@@ -149,7 +160,12 @@ mod tests {
         let error = |attrs: &[(&str, &str)]| resize(attrs).f32([1, 1, 5, 4], &[1.0; 20]).error().message.clone();
         assert!(error(&[("scale_height", "2")]).contains("needs the other one"));
         error(&[("mode", "odd_scale")]);
-        error(&[("scale_height", "0.1"), ("scale_width", "0.1")]);
+        for scales in [["inf", "1"], ["1", "nan"], ["0", "1"]] {
+            let scales = [("mode", "odd_scale"), ("scale_height", scales[0]), ("scale_width", scales[1])];
+            assert!(error(&scales).ends_with("must be positive and finite"));
+        }
+        let none = resize(&[("scale_height", "0.1"), ("scale_width", "1")]).f32([1, 1, 5, 4], &[1.0; 20]).run();
+        assert_eq!(none.tensor.shape[..], [1, 1, 0, 4]);
         error(&[("scale_height", "1e30"), ("scale_width", "1")]);
         error(&[("height", "0")]);
         assert!(resize(&[("height", "2")]).f32([5, 4], &[1.0; 20]).error().message.contains("4 axes"));

@@ -3,7 +3,7 @@
 use super::settings::ModelSettings;
 use super::{GraphArgument, bad, listed};
 use crate::repository::noted_shapes;
-use mxrt_engine::{Engine, OpError};
+use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, Symbol};
 use mxrt_io::model_files::ModelFiles;
 use mxrt_tensor::{NDArray, TensorType};
@@ -65,20 +65,22 @@ impl ModelGraph {
         let lacking: Vec<&String> = self.free().into_iter().filter(|name| is_parameter(name)).collect();
         // Clients may load models, and need no names of folders.
         let named = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let words = match (&files.params, lacking.first()) {
-            (_, None) => return Ok(()),
-            (None, Some(first)) => format!(
-                "no parameter file was found for '{}', and `params` names one; an input '{first}' needs a shape",
-                named(&files.symbol)
-            ),
-            (Some(params), Some(first)) => format!(
+        match (&files.params, lacking.first()) {
+            (_, None) => Ok(()),
+            (None, Some(first)) => Err(OpError::new(
+                FailureKind::FileNotFound,
+                format!(
+                    "no parameter file was found for '{}', and `params` names one; an input '{first}' needs a shape",
+                    named(&files.symbol)
+                ),
+            )),
+            (Some(params), Some(first)) => Err(bad(format!(
                 "'{}' has no value for the parameters {} of the symbol: it may be the file of another model; an input \
                  '{first}' needs a shape",
                 named(params),
                 listed(&lacking)
-            ),
-        };
-        Err(bad(words))
+            ))),
+        }
     }
 
     /// Returns the arguments that are no parameters, in the order of the graph.

@@ -19,11 +19,11 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         {
             AttrValue::None
         }
-        // A shape may be unknown.
-        AttrKind::Shape if text == "None" && def.default == Some(text) => AttrValue::None,
+        // MXNet's tuples take it as well: a shape that is not known.
+        AttrKind::Shape if text.trim() == "None" => AttrValue::None,
         AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
         AttrKind::IntFrom(least) => AttrValue::Int(int_from(def, text, least)?),
-        AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(parse_float(text).ok_or_else(wrong_format)?),
+        AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(number(def, text).ok_or_else(wrong_format)?),
         AttrKind::FloatIn(low, high) => AttrValue::Float(float_in(def, text, low, high)?),
         AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(parse_bool(text).ok_or_else(wrong_format)?),
         AttrKind::Shape | AttrKind::OptShape => {
@@ -37,7 +37,7 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         }
         AttrKind::Floats | AttrKind::OptFloats => {
             let items = tuple_items(text).ok_or_else(wrong_format)?;
-            AttrValue::Floats(items.iter().map(|t| parse_float(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
+            AttrValue::Floats(items.iter().map(|t| number(def, t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
         }
         AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) | AttrKind::OptDType(words) => {
             AttrValue::Word(one_of(def, text, words)?)
@@ -60,7 +60,7 @@ fn int_from(def: &AttrDef, text: &str, least: i64) -> Result<i64, OpError> {
 
 /// A number from `low` to `high`.
 fn float_in(def: &AttrDef, text: &str, low: f64, high: f64) -> Result<f64, OpError> {
-    match parse_float(text).ok_or_else(|| format_error(def, text))? {
+    match number(def, text).ok_or_else(|| format_error(def, text))? {
         value if value < low || value > high => {
             Err(bad(format!("value {value} for Parameter {} exceed bound [{low},{high}]", def.name)))
         }
@@ -92,6 +92,11 @@ fn parse_int(text: &str) -> Option<i64> {
 }
 
 /// Decimal or exponent form, `nan`, `inf`, a trailing `f`; nothing that overflows a double.
+/// A number in the precision in which MXNet keeps the attribute.
+fn number(def: &AttrDef, text: &str) -> Option<f64> {
+    parse_float(text).map(|value| if def.wide { value } else { f64::from(value as f32) })
+}
+
 fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
@@ -141,6 +146,8 @@ mod tests {
         }
         assert_eq!(parse(AttrKind::Shape, "3").ok(), Some(AttrValue::Ints(smallvec::smallvec![3])));
         assert_eq!(parse(AttrKind::Shape, "()").ok(), Some(AttrValue::Ints(smallvec::smallvec![])));
+        assert_eq!(parse(AttrKind::Shape, "None").ok(), Some(AttrValue::None));
+        assert!(parse(AttrKind::Floats, "None").is_err());
         for text in ["3,3", "(3 3)", "(3,3", "(3.5,3)", "{3,3}", "(a,b)", "", "(,)"] {
             assert!(parse(AttrKind::Shape, text).is_err(), "{text}");
         }
@@ -160,6 +167,14 @@ mod tests {
         assert_eq!(parse(AttrKind::Int, " +007 ").ok(), Some(AttrValue::Int(7)));
         assert_eq!(parse(AttrKind::Float, "1.5f").ok(), Some(AttrValue::Float(1.5)));
         assert_eq!(parse(AttrKind::Float, "-inf").ok(), Some(AttrValue::Float(f64::NEG_INFINITY)));
+        // MXNet keeps attributes in single precision unless they are declared to be wide.
+        assert_eq!(parse(AttrKind::Float, "0.1").ok(), Some(AttrValue::Float(f64::from(0.1f32))));
+        assert_eq!(
+            parse(AttrKind::Floats, "(0.1,)").ok(),
+            Some(AttrValue::Floats(SmallVec::from_slice(&[f64::from(0.1f32)])))
+        );
+        let wide = parse_value(&AttrDef::required("p", AttrKind::OptFloat, "").wide(), "0.1");
+        assert_eq!(wide.ok(), Some(AttrValue::Float(0.1)));
         for text in ["abc", "", "None", "1e400"] {
             assert!(parse(AttrKind::Float, text).is_err(), "{text}");
         }
@@ -186,5 +201,13 @@ mod tests {
         static DEFS: [AttrDef; 1] = [AttrDef::new("axis", AttrKind::Int, "1", "")];
         let attrs = Attrs::parse(&DEFS, [("__shape__", "(1,)"), ("axis", "2")]);
         assert_eq!(attrs.ok().map(|a| a.int("axis")), Some(2));
+    }
+
+    #[test]
+    fn a_tuple_that_is_none_is_empty_and_is_saved_as_none() {
+        static DEFS: [AttrDef; 1] = [AttrDef::new("axes", AttrKind::Shape, "(1, 2)", "")];
+        let attrs = Attrs::parse(&DEFS, [("axes", "None")]).expect("it is a tuple");
+        assert_eq!((attrs.ints("axes"), attrs.opt_ints("axes")), (&[][..], None));
+        assert_eq!(attrs.pairs(), [("axes".to_owned(), "None".to_owned())]);
     }
 }

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Load", "closed_loop", "memory_mb", "open_loop", "percentiles", "summary"]
+__all__ = ["Load", "TooFewThreads", "closed_loop", "memory_mb", "open_loop", "percentiles", "summary"]
 
 # Makes one caller: a function that asks once and returns when the answer is there.
 MakeCaller = Callable[[int], Callable[[], object]]
@@ -26,6 +26,10 @@ QUIET = 0.05
 # Before each turn everything is left alone for so many seconds, so that spinning threads of other
 # engines go quiet.
 PAUSE = 0.05
+
+
+class TooFewThreads(RuntimeError):
+    """The machine does not allow as many threads as there are callers."""
 
 
 @dataclass
@@ -185,7 +189,7 @@ class _Crowd:
                     thread.start()
                 except RuntimeError as error:
                     self._gate.abort()
-                    raise RuntimeError(
+                    raise TooFewThreads(
                         f"this machine allowed {number} of {len(self._threads)} threads ({error}); raise its limit "
                         "(ulimit -u, or the container's pids limit) or take fewer callers"
                     ) from None

@@ -51,9 +51,9 @@ class Stack:
     def __call__(self, data: Sequence[Any]) -> NDArray:
         if isinstance(data[0], NDArray) and self._dtype is None:
             joined: NDArray = stack(*data)
-            return joined
+            return made_here(joined)
         values = np.stack([_numpy(sample, self._dtype) for sample in data])
-        return array(values, dtype=values.dtype)
+        return made_here(array(values, dtype=values.dtype))
 
 
 class Pad:
@@ -84,7 +84,7 @@ class Pad:
         batch = np.full((len(samples), *shape), self._val, dtype=samples[0].dtype)
         for row, sample in zip(batch, samples, strict=True):
             row[tuple(slice(size) for size in sample.shape)] = sample
-        return array(batch, dtype=batch.dtype)
+        return made_here(array(batch, dtype=batch.dtype))
 
 
 class Append:
@@ -104,7 +104,7 @@ class Append:
         values = [_numpy(sample) for sample in data]
         if self._expand:
             values = [np.expand_dims(value, self._batch_axis) for value in values]
-        return [array(value, dtype=value.dtype) for value in values]
+        return [made_here(array(value, dtype=value.dtype)) for value in values]
 
 
 class Group:

@@ -161,6 +161,10 @@ class RecordFileDataset(Dataset):
         return len(self._record.keys)
 
 
+def _is_own(function: Callable[..., Any]) -> bool:
+    return str(function.__module__).partition(".")[0] == __name__.partition(".")[0]
+
+
 class _DownloadedDataset(Dataset):
     """A data set whose files are in the directory `root`; subclasses read them in ``_get_data``."""
 
@@ -169,6 +173,9 @@ class _DownloadedDataset(Dataset):
         self._data: Any = None
         self._label: Any = None
         self._root = os.path.expanduser(root)
+        if not _is_own(type(self)._get_data):
+            # Code of a program puts files there.
+            os.makedirs(self._root, exist_ok=True)
         self._get_data()
 
     def __getitem__(self, idx: Any) -> Any:

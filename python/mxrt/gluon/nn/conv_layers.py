@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..._extents import extents
 from ...base import numeric_types
 from ..hybrid_block import HybridBlock
 from ._weight_layer import WeightLayer
@@ -20,7 +21,7 @@ def per_axis(value: Any, axes: int, name: str) -> tuple[int, ...]:
     found = tuple(value) if isinstance(value, (list, tuple)) else (value,) * axes
     if len(found) != axes:
         raise AssertionError(f"{name} must be a number or a list of {axes} ints, got {value}")
-    return found
+    return extents(found)
 
 
 class _Conv(WeightLayer):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..._dtypes import dtype_name
 from ..hybrid_block import HybridBlock
 from ..parameter import Parameter
@@ -34,8 +36,12 @@ class _Norm(HybridBlock):
         )
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{key}={value!r}" for key, value in self._kwargs.items())
+        shown = ", ".join(f"{key}={value!r}" for key, value in self._shown().items())
         return f"{type(self).__name__}({shown}{self._channels()})"
+
+    def _shown(self) -> dict[str, Any]:
+        """The keywords that are shown, with numbers of numpy as those of Python."""
+        return {key: one.item() if isinstance(one, np.generic) else one for key, one in self._kwargs.items()}
 
     def _channels(self) -> str:
         return f", in_channels={(self.gamma.shape or (0,))[0]}"

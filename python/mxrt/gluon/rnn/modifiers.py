@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import ndarray
+from ... import ndarray, symbol
 from ...base import numeric_types
 from .._numpy import as_made_here
-from ._sequences import first_states, format_sequence, is_tensor, mask_sequence, reverse_sequence
+from ._sequences import first_states, format_sequence, is_tensor, mask_sequence, reverse_sequence, states_of_cells
 from .recurrent_cell import HybridRecurrentCell
 
 __all__ = ["BidirectionalCell", "DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
@@ -79,12 +79,20 @@ class ModifierCell(HybridRecurrentCell):
         found: list[dict[str, Any]] = self.base_cell.state_info(batch_size)
         return found
 
-    def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
-        """The states of the cell inside before the first step."""
+    def begin_state(  # type: ignore[override]
+        self, func: Any = None, batch_size: int = 0, **kwargs: Any
+    ) -> list[Any]:
+        """The states of the cell inside before the first step: symbols of zeros, or arrays where
+        there is a `batch_size`, unless `func` makes others. A number alone is the `batch_size`.
+        """
         self._refuse_modified()
+        if isinstance(func, numeric_types):
+            func, batch_size = None, func
+        if func is None:
+            func = ndarray.zeros if batch_size else symbol.zeros
         self.base_cell._modified = False
         try:
-            states: list[Any] = self.base_cell.begin_state(batch_size, func, **kwargs)
+            states: list[Any] = self.base_cell.begin_state(batch_size=batch_size, func=func, **kwargs)
         finally:
             self.base_cell._modified = True
         return states
@@ -211,7 +219,7 @@ class BidirectionalCell(HybridRecurrentCell):
     def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
         """The states of both cells before the first step."""
         self._refuse_modified()
-        return [state for cell in self._cells() for state in cell.begin_state(batch_size, func, **kwargs)]
+        return states_of_cells(self._cells(), batch_size, func, kwargs)
 
     def unroll(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..utils import _indent
-from ._sequences import first_states, format_sequence
+from ._sequences import first_states, format_sequence, states_of_cells
 from .modifiers import BidirectionalCell
 from .recurrent_cell import HybridRecurrentCell, RecurrentCell
 
@@ -38,7 +38,7 @@ class _Stack(_Base):
     def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
         """The states of all cells before the first step."""
         self._refuse_modified()
-        return [state for cell in self._cells() for state in cell.begin_state(batch_size, func, **kwargs)]
+        return states_of_cells(self._cells(), batch_size, func, kwargs)
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         self._counter += 1

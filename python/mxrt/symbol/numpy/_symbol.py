@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
+from ..._dtypes import dtype_name
 from ...base import NotImplementedForSymbol
+from ...numpy._methods import ArrayMethods, check_cast, refuse
 from .._operators import apply
 from ..symbol import Symbol, load_json
 
 __all__ = ["_Symbol", "apply_np"]
 
 
-def apply_np(operator: str, inputs: list[Any], attrs: dict[str, Any], name: str | None = None) -> _Symbol:
-    """An operator applied to symbols."""
+def apply_np(operator: str, inputs: list[Any], attrs: dict[str, Any], name: str | None = None) -> Any:
+    """An operator applied to symbols: a symbol, or a list of them for several outputs."""
     hint = operator.lower()
     for prefix in ("_npi_", "_npx_", "_np_"):
         hint = hint.removeprefix(prefix)
-    return _Symbol(apply(operator, hint, inputs, attrs, name))
+    return outputs_of(apply(operator, hint, inputs, attrs, name))
 
 
-def _method(name: str) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._np(name)(self, *args, **kwargs)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"The function ``mx.np.{name}`` of this symbol."
-    return method
+def outputs_of(made: Symbol) -> Any:
+    """A symbol of one output with NumPy's interface; for several outputs a list of such symbols,
+    as in MXNet.
+    """
+    symbol = _Symbol(made)
+    return list(symbol) if len(symbol) > 1 else symbol
 
 
 def _unpickled(text: str) -> _Symbol:
@@ -35,7 +36,7 @@ def _unpickled(text: str) -> _Symbol:
     return load_json(text).as_np_ndarray()  # type: ignore[no-any-return]
 
 
-class _Symbol(Symbol):
+class _Symbol(ArrayMethods, Symbol):  # type: ignore[misc]
     """A symbol whose operators and methods are those of arrays of ``mx.np``.
 
     Unlike a symbol of ``mx.sym`` it takes attributes of programs, as in MXNet.
@@ -88,7 +89,8 @@ class _Symbol(Symbol):
             if key is None:
                 added.append(codes.count(-2) + len(added))
                 continue
-            if isinstance(key, int) and not isinstance(key, bool):
+            if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+                key = int(key)
                 codes.append(-3)
                 key = slice(key, key + 1 or None)
             else:
@@ -111,10 +113,6 @@ class _Symbol(Symbol):
     def __iter__(self) -> Any:
         return (_Symbol(self._output(i)) for i in range(len(self)))
 
-    def _np(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(sys.modules["mxrt.numpy"], name)
-        return found
-
     # ---- methods ---------------------------------------------------------------------------------
 
     @property
@@ -122,63 +120,24 @@ class _Symbol(Symbol):
         """The symbol with its axes reversed."""
         return self.transpose()
 
-    def reshape(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements in another shape; -1 is worked out."""
-        kwargs.pop("order", None)
-        shape = kwargs.pop("newshape", None) or (args[0] if len(args) == 1 and not isinstance(args[0], int) else args)
-        return self._np("reshape")(self, tuple(shape))
-
-    def transpose(self, *axes: Any, **kwargs: Any) -> Any:
-        """The symbol with permuted axes; reversed ones if none are given."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or kwargs.get("axes"))
-        return self._np("transpose")(self, order)
-
-    def astype(self, dtype: Any, **kwargs: Any) -> Any:
-        """The elements in another dtype."""
-        from ..._dtypes import dtype_name
-
+    def astype(  # type: ignore[override]
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        """The elements in another dtype; `copy` is for arrays."""
+        check_cast(order, casting, subok)
         return apply_np("Cast", [self], {"dtype": dtype_name(dtype)})
 
-    def flatten(self, *args: Any, **kwargs: Any) -> Any:
-        """The elements in one axis."""
-        return self.reshape(-1)
-
-    # Functions of mx.np with the symbol as first argument.
-    all: Any = _method("all")
-    any: Any = _method("any")
-    argmax: Any = _method("argmax")
-    argmin: Any = _method("argmin")
-    argsort: Any = _method("argsort")
-    broadcast_to: Any = _method("broadcast_to")
-    clip: Any = _method("clip")
-    copy: Any = _method("copy")
-    cumsum: Any = _method("cumsum")
-    dot: Any = _method("dot")
-    expand_dims: Any = _method("expand_dims")
-    max: Any = _method("max")
-    mean: Any = _method("mean")
-    min: Any = _method("min")
-    prod: Any = _method("prod")
-    repeat: Any = _method("repeat")
-    round: Any = _method("round")
-    squeeze: Any = _method("squeeze")
-    std: Any = _method("std")
-    sum: Any = _method("sum")
-    swapaxes: Any = _method("swapaxes")
-    take: Any = _method("take")
-    var: Any = _method("var")
+    def copy(self, order: str = "C") -> Any:
+        """A symbol of equal elements."""
+        if order != "C":
+            raise NotImplementedError(f"copy only supports order='C', while received {order}")
+        return self._np("copy")(self)
 
     def item(self, *args: Any) -> Any:
         """Refused: a symbol has no value."""
         raise NotImplementedForSymbol(self.item)
 
     # ---- operators -------------------------------------------------------------------------------
-
-    def __neg__(self) -> Any:
-        return self._np("multiply")(self, -1.0)
-
-    def __abs__(self) -> Any:
-        return self._np("absolute")(self)
 
     def __add__(self, other: Any) -> Any:
         return self._np("add")(self, other)
@@ -194,7 +153,9 @@ class _Symbol(Symbol):
     def __mul__(self, other: Any) -> Any:
         return self._np("multiply")(self, other)
 
-    __rmul__ = __mul__
+    def __rmul__(self, other: Any) -> Any:
+        # A whole number on the left counts as none, as in MXNet.
+        return self._np("multiply")(other, self)
 
     def __truediv__(self, other: Any) -> Any:
         return self._np("divide")(self, other)
@@ -213,21 +174,6 @@ class _Symbol(Symbol):
 
     def __rpow__(self, other: Any) -> Any:
         return self._np("power")(other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return self._np("matmul")(self, other)
-
-    def __and__(self, other: Any) -> Any:
-        return self._np("bitwise_and")(self, other)
-
-    def __or__(self, other: Any) -> Any:
-        return self._np("bitwise_or")(self, other)
-
-    def __xor__(self, other: Any) -> Any:
-        return self._np("bitwise_xor")(self, other)
-
-    def __invert__(self) -> Any:
-        return self._np("invert")(self)
 
     def __eq__(self, other: object) -> Any:
         return self._np("equal")(self, other)
@@ -248,3 +194,6 @@ class _Symbol(Symbol):
         return self._np("less_equal")(self, other)
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+
+refuse(_Symbol, "_Symbol", {})

@@ -123,6 +123,11 @@ class SyncBatchNorm(BatchNorm):
             in_channels,
             **kwargs,
         )
+        self._devices = 1 if num_devices is None else num_devices
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {**super()._shown(), "ndev": self._devices, "key": self.prefix}
+        return {key: value for key, value in shown.items() if key != "axis"}
 
 
 class PixelShuffle1D(HybridBlock):
