@@ -74,7 +74,7 @@ def code(text: str) -> str:
 
 
 def running(text: str) -> Iterator[range]:
-    """Where what runs begins and ends."""
+    """The ranges of text that run."""
     for found in RUNS.finditer(text):
         start = found.end() - 1 if found[0].endswith("(") else text.find("{", found.start())
         if start < 0 or (found[0].startswith("fn") and re.search(r"\)[^{}]*;", text[found.end() : start])):

@@ -2,7 +2,8 @@
 //!
 //! Nothing here knows an engine or an operator, starts a thread, reads the environment or allocates
 //! an output. Loops are split through [`par::Par`] into chunks that follow from shapes alone, so a
-//! result has the same bits however many threads compute it.
+//! result has the same bits however many threads compute it. Memory whose size follows from arrays or
+//! attributes is a [`Scratch`]: it counts as in use, and the call fails where there is none.
 //!
 //! Arrays are row-major slices, and their shape is passed separately. A slice whose length
 //! contradicts its shape is a caller's mistake and panics with both; values that may be bad give a
@@ -71,7 +72,7 @@ mod testing;
 pub use element::{Bool, Element, Float};
 pub use error::KernelError;
 pub use par::{Par, Serial};
-pub use scratch::{Elements, Scratch, ScratchList};
+pub use scratch::{ReadElements, Scratch, ScratchList};
 
 /// Asks the processor what it has, and reads tables. The first use of each does it otherwise; a
 /// process that forks meanwhile would have a child that waits for it without end.

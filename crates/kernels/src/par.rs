@@ -29,8 +29,8 @@ pub trait Par: Sync {
         1
     }
 
-    /// At least `bytes` bytes for the call, at a multiple of 64, of arbitrary content. Chunks may
-    /// ask as well. Kernels use it through [`Scratch`].
+    /// Lends at least `bytes` bytes for the call, at a multiple of 64, of arbitrary content. Chunks
+    /// may ask as well. Kernels use it through [`Scratch`].
     ///
     /// # Panics
     /// If there is no memory. The panic ends the call with an error.

@@ -34,7 +34,7 @@ pub struct Scratch<T: Copy> {
     owner: Owner,
 }
 
-/// Where elements are.
+/// The owner of elements.
 enum Owner {
     /// there are no bytes
     Nobody,
@@ -85,7 +85,7 @@ impl<T: Copy> Scratch<T> {
         made
     }
 
-    /// What an iterator gives: no more than `most` elements, for which it takes memory.
+    /// Keeps what an iterator gives: no more than `most` elements, for which it takes memory.
     ///
     /// # Panics
     /// If it gives more.
@@ -102,7 +102,7 @@ impl<T: Copy> Scratch<T> {
         made
     }
 
-    /// What a function makes of elements.
+    /// Keeps what a function makes of elements.
     pub fn map<S: Copy>(par: &dyn Par, from: &[S], function: impl Fn(S) -> T) -> Scratch<T> {
         let made = Scratch::of_bytes(par, from.len());
         for (i, element) in from.iter().enumerate() {
@@ -140,7 +140,7 @@ impl<T: Copy> Scratch<T> {
         self.len = self.len.min(len);
     }
 
-    /// What an iterator gives up to its first error: no more than `most` elements.
+    /// Keeps what an iterator gives, unless that is an error: no more than `most` elements.
     ///
     /// # Panics
     /// If it gives more.
@@ -303,21 +303,21 @@ impl<T: Copy> DerefMut for ScratchList<'_, T> {
 
 /// Elements of an array, or made of these in scratch memory.
 #[derive(Debug)]
-pub enum Elements<'a, T: Copy> {
-    /// Those of the array.
+pub enum ReadElements<'a, T: Copy> {
+    /// Elements of the array.
     Borrowed(&'a [T]),
-    /// Others.
+    /// Elements made of these.
     Made(Scratch<T>),
 }
 
-impl<T: Copy> Deref for Elements<'_, T> {
+impl<T: Copy> Deref for ReadElements<'_, T> {
     type Target = [T];
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
         match self {
-            Elements::Borrowed(elements) => elements,
-            Elements::Made(elements) => elements,
+            ReadElements::Borrowed(elements) => elements,
+            ReadElements::Made(elements) => elements,
         }
     }
 }

@@ -5,4 +5,4 @@ pub(crate) use crate::execution::*;
 pub(crate) use crate::rewrite::*;
 pub(crate) use mxrt_kernels::conv::{ConvSignature, Precision};
 pub(crate) use mxrt_kernels::isa::Isa;
-pub(crate) use mxrt_kernels::{Elements, Par, Scratch, ScratchList};
+pub(crate) use mxrt_kernels::{Par, ReadElements, Scratch, ScratchList};

@@ -103,10 +103,11 @@ const LEAST: usize = 6 << 10;
 
 /// Operators whose kernels allocate by the size of their arrays, and why they may.
 const EXCEPTIONS: &[(&str, &str)] = &[
+    ("LRN", CHUNKS),
     ("RNN", PACKED),
     ("_linalg_gemm2", PACKED),
-    ("_linalg_makediag", "a byte for each chunk, here one for each matrix of one element"),
-    ("_linalg_maketrian", "a byte for each chunk, here one for each matrix of one element"),
+    ("_linalg_makediag", CHUNKS),
+    ("_linalg_maketrian", CHUNKS),
     ("_linalg_potri", PACKED),
     ("_linalg_syrk", PACKED),
     ("_np_dot", PACKED),
@@ -114,6 +115,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("batch_dot", PACKED),
 ];
 
+const CHUNKS: &str = "a byte for each chunk, which has one element of these shapes";
 const PACKED: &str = "a packed operand; where it is refused, the product is computed without";
 
 /// Operators whose time grows faster than their arrays: one shape and the defaults of attributes.

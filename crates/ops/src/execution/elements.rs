@@ -4,7 +4,7 @@ use super::KernelCall;
 use crate::definition::{type_error, value_error};
 use bytemuck::Pod;
 use mxrt_engine::OpError;
-use mxrt_kernels::{Element, Elements, Par, Scratch};
+use mxrt_kernels::{Element, Par, ReadElements, Scratch};
 use mxrt_tensor::{DType, Shape, TensorMut, TensorRef};
 
 /// Runs the expression with `$t` standing for an unsigned type of the same size, for kernels that
@@ -96,12 +96,12 @@ pub(crate) fn scratch<T: Pod>(bytes: &mut [u8], len: usize) -> Result<&mut [T], 
 
 /// Reads whole numbers from an array of any numeric dtype; fractions are cut off. Kernels that take
 /// indices are compiled for these alone.
-pub(crate) fn integers<'a>(par: &dyn Par, array: &TensorRef<'a>) -> Result<Elements<'a, i64>, OpError> {
+pub(crate) fn integers<'a>(par: &dyn Par, array: &TensorRef<'a>) -> Result<ReadElements<'a, i64>, OpError> {
     if array.dtype == DType::I64 {
-        return elements(array).map(Elements::Borrowed);
+        return elements(array).map(ReadElements::Borrowed);
     }
     dispatch!(array.dtype, numeric, T => {
-        Ok(Elements::Made(Scratch::map(par, elements::<T>(array)?, T::to_i64)))
+        Ok(ReadElements::Made(Scratch::map(par, elements::<T>(array)?, T::to_i64)))
     })
 }
 

@@ -76,12 +76,12 @@ pub(crate) fn check_truths(dtype: DType) -> Result<(), OpError> {
 }
 
 /// The elements that are not 0, as bytes: the kernel is compiled for these alone.
-pub(crate) fn truths<'a>(par: &dyn Par, array: &TensorRef<'a>) -> Result<Elements<'a, u8>, OpError> {
+pub(crate) fn truths<'a>(par: &dyn Par, array: &TensorRef<'a>) -> Result<ReadElements<'a, u8>, OpError> {
     if matches!(array.dtype, DType::U8 | DType::Bool) {
-        return Ok(Elements::Borrowed(array.bytes()));
+        return Ok(ReadElements::Borrowed(array.bytes()));
     }
     dispatch!(array.dtype, all, C => {
-        Ok(Elements::Made(Scratch::map(par, elements::<C>(array)?, |c| u8::from(c != C::ZERO))))
+        Ok(ReadElements::Made(Scratch::map(par, elements::<C>(array)?, |c| u8::from(c != C::ZERO))))
     })
 }
 

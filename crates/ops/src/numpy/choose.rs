@@ -176,8 +176,8 @@ const MULTINOMIAL: OpDef = OpDef {
         }
         Ok(kernel_fn(signature, move |call| {
             let weights = match &given {
-                Some(pvals) => Elements::Borrowed(&pvals[..]),
-                None => Elements::Made(floats(call.par, &call.inputs[0])?),
+                Some(pvals) => ReadElements::Borrowed(&pvals[..]),
+                None => ReadElements::Made(floats(call.par, &call.inputs[0])?),
             };
             let sum: f64 = weights.iter().sum();
             if weights.iter().any(|w| !(0.0..=1.0).contains(w)) || sum > 1.0 + 1e-5 {
@@ -248,8 +248,8 @@ mod tests {
         }
     }
 
-    /// Of weights 1, 2 and 3, pairs come in proportion to the weight of the first and that of the
-    /// second among the rest.
+    /// Draws pairs of weights 1, 2 and 3: they come in proportion to the weight of the first and that
+    /// of the second among the rest.
     #[test]
     fn ordered_pairs_are_as_frequent_as_their_weights_say() {
         let mut counts = [[0; 3]; 3];

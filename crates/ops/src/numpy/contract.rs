@@ -44,16 +44,16 @@ impl Operand {
         x: &'a [T],
         order: &[Label],
         extents: &[usize],
-    ) -> Result<Elements<'a, T>, OpError> {
+    ) -> Result<ReadElements<'a, T>, OpError> {
         let own = contiguous(&self.shape);
         let steps: Vec<isize> = order.iter().map(|label| self.step(*label, &own)).collect();
         let same = order == self.labels && extents == self.shape;
         if same {
-            return Ok(Elements::Borrowed(x));
+            return Ok(ReadElements::Borrowed(x));
         }
         let mut made = Scratch::new(par, extents.iter().product());
         copy_strided(par, x, 0, &steps, extents, &mut made).map_err(kernel_error)?;
-        Ok(Elements::Made(made))
+        Ok(ReadElements::Made(made))
     }
 
     /// Copies the elements with the axes in this order.
@@ -102,7 +102,7 @@ pub(super) fn contract<T: Float>(
     result: &mut [T],
 ) -> Result<(), OpError> {
     let (Some(first), Some(x)) = (operands.first(), values.first()) else { return Err(wrong_arity()) };
-    let mut left = (first.clone(), Elements::Borrowed(x));
+    let mut left = (first.clone(), ReadElements::Borrowed(x));
     for i in 1..operands.len() {
         // What no later operand and no result needs is summed now.
         let later = |label: &Label| out.contains(label) || operands[i + 1..].iter().any(|o| o.labels.contains(label));
@@ -116,7 +116,7 @@ pub(super) fn contract<T: Float>(
         product.run(par, isa, &mut made);
         let axes = product.made.clone();
         drop(product);
-        left = (axes, Elements::Made(made));
+        left = (axes, ReadElements::Made(made));
     }
     let (operand, x) = left;
     let extent = |label: &Label| operand.extent(*label).unwrap_or(1);
@@ -206,8 +206,8 @@ fn distinct(labels: impl Iterator<Item = Label>) -> Vec<Label> {
 
 /// The product of two operands, as a batch of products of matrices.
 struct Product<'a, T: Copy> {
-    left: Elements<'a, T>,
-    right: Elements<'a, T>,
+    left: ReadElements<'a, T>,
+    right: ReadElements<'a, T>,
     shape: Gemm,
     /// the axes of the result
     made: Operand,

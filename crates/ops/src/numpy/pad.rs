@@ -122,7 +122,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     };
     let constant = attrs.float("constant_value");
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-        let mut data = Elements::Borrowed(elements::<T>(&call.inputs[0])?);
+        let mut data = ReadElements::Borrowed(elements::<T>(&call.inputs[0])?);
         let mut extents = shape.clone();
         for axis in 0..extents.len() {
             let (before, n) = (widths[axis][0], extents[axis]);
@@ -137,7 +137,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
                 _ => PadSource::Extreme,
             };
             let split = split_around(axis, &extents);
-            data = Elements::Made(padded(call.par, &data, split, total, source, mode == "maximum"));
+            data = ReadElements::Made(padded(call.par, &data, split, total, source, mode == "maximum"));
             extents[axis] = total;
         }
         elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&data);

@@ -206,13 +206,13 @@ fn spread<'a, T: Element>(
     x: &'a [T],
     shape: &[usize],
     out: &[usize],
-) -> Result<Elements<'a, T>, OpError> {
+) -> Result<ReadElements<'a, T>, OpError> {
     if shape == out {
-        return Ok(Elements::Borrowed(x));
+        return Ok(ReadElements::Borrowed(x));
     }
     let mut made = Scratch::new(par, out.iter().product());
     copy_strided(par, x, 0, &broadcast(shape, out), out, &mut made).map_err(kernel_error)?;
-    Ok(Elements::Made(made))
+    Ok(ReadElements::Made(made))
 }
 
 /// The form holds numbers as the type of the result has them.
@@ -233,7 +233,7 @@ fn bind_where(numbers: [Option<f64>; 2], signature: &Signature<'_>) -> BoundKern
         let condition = spread(call.par, &truths, call.inputs[0].shape, &shape)?;
         let mut arrays = call.inputs[1..].iter();
         let mut operand = |number: Option<f64>| match (number, arrays.as_slice().first()) {
-            (Some(number), _) => Ok(Elements::Made(Scratch::filled(call.par, condition.len(), T::from_f64(number)))),
+            (Some(number), _) => Ok(ReadElements::Made(Scratch::filled(call.par, condition.len(), T::from_f64(number)))),
             (None, Some(array)) => {
                 arrays.next();
                 spread(call.par, elements::<T>(array)?, array.shape, &shape)
@@ -271,7 +271,7 @@ fn bind_assign(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         let chosen = places_of(call.par, mask);
         let values = match (number, call.inputs.get(2)) {
             (Some(number), _) => {
-                Elements::Made(Scratch::filled(call.par, outer * chosen.len() * inner, T::from_f64(number)))
+                ReadElements::Made(Scratch::filled(call.par, outer * chosen.len() * inner, T::from_f64(number)))
             }
             (None, Some(value)) => values_for(call.par, value, data.shape, start, chosen.len(), call.inputs[1].shape.len())?,
             (None, None) => return Err(wrong_arity()),
@@ -293,7 +293,7 @@ fn values_for<'a, T: Element>(
     start: usize,
     chosen: usize,
     mask_axes: usize,
-) -> Result<Elements<'a, T>, OpError> {
+) -> Result<ReadElements<'a, T>, OpError> {
     let picked: Shape =
         data[..start].iter().copied().chain([chosen]).chain(data[start + mask_axes..].iter().copied()).collect();
     let fits = value.shape.len() <= picked.len()

@@ -232,7 +232,7 @@ const DIFF: OpDef = OpDef {
         let [outer, whole, inner] = split_at(attrs.int("axis"), &signature.inputs[0].shape)?;
         let times = attrs.count("n").min(whole);
         dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-            let mut x = Elements::Borrowed(elements::<T>(&call.inputs[0])?);
+            let mut x = ReadElements::Borrowed(elements::<T>(&call.inputs[0])?);
             let out = elements_mut::<T>(&mut call.outputs[0])?;
             if times == 0 {
                 out.copy_from_slice(&x);
@@ -247,7 +247,7 @@ const DIFF: OpDef = OpDef {
             for done in 0..times - 1 {
                 let mut made = Scratch::<T>::new(call.par, outer * (whole - done - 1) * inner);
                 less(&x, whole - done, &mut made);
-                x = Elements::Made(made);
+                x = ReadElements::Made(made);
             }
             less(&x, whole + 1 - times, out);
             Ok(())
