@@ -71,6 +71,8 @@ def host_kernels(edited: str = "kernels.cu", edit: Callable[[str], str] = lambda
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
+            # The stand-in for NVRTC includes what is stored next to the library.
+            (folder / "host.h").write_text(files["host.h"])
             parts = [*INCLUDED.findall(files["kernels.cu"]), "host.cpp"]
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 objects = list(pool.map(lambda part: compiled(part, files), parts))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ._dtypes import dtype_name
 from ._groups import places
+from ._np_mode import is_np_shape
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError
 from .context import Context
 from .executor import Executor
@@ -111,14 +112,16 @@ def simple_bind(
     types = {name: dtype for name, dtype in types.items() if name in has}
     arg_shapes, _, aux_shapes = symbol._shapes_known(**shapes)
     arg_types, _, aux_types = symbol.infer_type_partial(**types)
+    numpy = is_np_shape()
     unknown = [
         f"{name}: {shape or 'unknown'}"
         for name, shape in zip([*names, *aux_names], [*arg_shapes, *aux_shapes], strict=True)
-        if not shape or 0 in shape
+        if (shape is None or -1 in shape if numpy else not shape or 0 in shape)
     ]
     if unknown:
         raise MXNetShapeError(
-            "simple_bind cannot decide shapes for the following arguments (0 means unknown dimensions). Please "
+            "simple_bind cannot decide shapes for the following arguments "
+            f"({-1 if numpy else 0} means unknown dimensions). Please "
             "consider providing them as inputs: " + ", ".join(unknown)
         )
 

@@ -1,8 +1,8 @@
 """Kernels take memory whose size follows from their arrays from whoever runs them (`Scratch`): then
 a limit counts it, and an operator fails where there is none. A `Vec` ends the process.
 
-`crates/ops/tests/scratch.rs` runs every operator and finds what depends on its arguments; this looks
-at the source of what runs, and finds what no arguments of that test reach.
+`crates/ops/tests/scratch.rs` runs every operator and finds what depends on its arguments; this
+looks at the source of what runs, and finds what no arguments of that test reach.
 """
 
 from __future__ import annotations

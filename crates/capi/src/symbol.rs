@@ -6,8 +6,7 @@ use crate::pointers::{put, text};
 use crate::returned::{self, ResultPlace};
 use crate::runtime::runtime;
 use mxrt::Symbol;
-use mxrt::internal::LoadOptions;
-use mxrt::internal::{ForkSafeRwLock, OpDef};
+use mxrt::internal::{ForkSafeRwLock, LoadOptions, NpShapeScope, OpDef, np_shape_scope};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 
@@ -72,7 +71,7 @@ pub(crate) unsafe fn give(symbol: impl Into<SymbolCell>, out: *mut SymbolHandle)
 pub(crate) fn parse(json: &str) -> Result<Symbol, Error> {
     let runtime = runtime()?;
     let memory = Some(runtime.engine.memory());
-    let options = LoadOptions { max_nodes: runtime.max_nodes, memory, ..LoadOptions::default() };
+    let options = LoadOptions { max_nodes: runtime.max_nodes, memory, np_shape: np_shape_scope() != NpShapeScope::Off };
     Ok(Symbol::load_json_with(json, options)?.symbol)
 }
 

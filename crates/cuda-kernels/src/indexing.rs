@@ -3,6 +3,7 @@
 use crate::arguments::{AXES, GatherRowsArgument, OneHotArgument, SelectArgument, TakeArgument};
 use crate::launch::{Bound, code, each, known, launch};
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
+use mxrt_kernels::KernelError;
 use mxrt_kernels::index::OutOfRange;
 use mxrt_ops::{KernelForm, Signature};
 
@@ -129,9 +130,8 @@ pub(crate) fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
     let axis = (said >> 60).saturating_sub(1) as usize;
     let index = (said & ((1 << 60) - 1)) as i64 - (1 << 58);
     let size = sizes.get(axis).copied().unwrap_or(0);
-    let message =
-        format!("index {index} is out of range for axis {axis} with size {size}: expected -{size} <= index < {size}");
-    OpError::new(FailureKind::Index, message)
+    let low = (size as i64).wrapping_neg();
+    OpError::new(FailureKind::Index, KernelError::IndexOutOfRange { index, axis, size, low }.to_string())
 }
 
 /// A word for the first index that is out of range.
@@ -147,7 +147,5 @@ pub(crate) fn out_of_range(said: u64, axis: usize, size: usize) -> OpError {
         0 if size > 0 => (REPORTED as i64).wrapping_neg(),
         index => index,
     };
-    let message =
-        format!("index {index} is out of range for axis {axis} with size {size}: expected 0 <= index < {size}");
-    OpError::new(FailureKind::Index, message)
+    OpError::new(FailureKind::Index, KernelError::IndexOutOfRange { index, axis, size, low: 0 }.to_string())
 }

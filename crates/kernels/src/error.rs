@@ -62,9 +62,10 @@ pub enum KernelError {
     Values(&'static str),
 }
 
-/// The index, or what became the lowest number when it was converted.
+/// The index. Conversion makes the lowest number of NaN.
 fn named(index: i64) -> String {
-    if index == i64::MIN { "an index that is NaN or no 64-bit number".to_owned() } else { format!("index {index}") }
+    let nan = if index == i64::MIN { " (or NaN)" } else { "" };
+    format!("index {index}{nan}")
 }
 
 /// Panics with both lengths when a slice does not have the length its shape says.

@@ -51,10 +51,12 @@ extern thread_local dim3 blockIdx, blockDim, gridDim;
 #define ROLLED
 #define UNROLLED
 #define UNROLLED_BY_2
-// Each file is compiled alone. What it includes has kernels too, which their own files define.
+// Each file is included alone, or is a whole text. What it includes has kernels too, which their
+// own files define.
 #define JOINED(a, b) a##b
 #define AT_LEVEL(name, level) JOINED(name, level)
 #define KERNEL AT_LEVEL(KERNEL_, __INCLUDE_LEVEL__)
+#define KERNEL_0 extern "C"
 #define KERNEL_1 extern "C"
 #define KERNEL_2 static
 #define KERNEL_3 static
@@ -325,6 +327,7 @@ template <class... A> int sizes(void (*)(A...), size_t* out) {
 }
 }  // namespace host
 #define HOST_ENTRY(name, barriers) AT_LEVEL(HOST_ENTRY_, __INCLUDE_LEVEL__)(name, barriers)
+#define HOST_ENTRY_0 HOST_ENTRY_1
 #define HOST_ENTRY_1(name, barriers)                                                               \
     extern "C" void host_##name(void** args) { host::call(name, args); }                           \
     extern "C" int host_sizes_##name(size_t* out) { return host::sizes(name, out); }               \

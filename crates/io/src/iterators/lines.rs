@@ -190,7 +190,7 @@ impl LineReader {
     fn has_content(&self) -> bool {
         let text = self.text.trim_ascii();
         let marked = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text).trim_ascii_start();
-        !text.is_empty() && !(self.skips_comments && marked.starts_with(b"#"))
+        !(text.is_empty() || self.skips_comments && marked.starts_with(b"#"))
     }
 
     /// Opens the next file.

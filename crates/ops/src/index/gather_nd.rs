@@ -77,9 +77,9 @@ mod tests {
     use crate::testing::OpTest;
 
     #[test]
-    fn an_error_does_not_show_what_nan_was_converted_to() {
+    fn an_error_says_that_an_index_may_be_nan() {
         let test = OpTest::new("gather_nd").f32([3], &[0.0; 3]).f32([1, 1], &[f32::NAN]);
         let message = test.error().message.clone();
-        assert!(message.starts_with("an index that is NaN or no 64-bit number is out of range"), "{message}");
+        assert!(message.contains("(or NaN) is out of range"), "{message}");
     }
 }
