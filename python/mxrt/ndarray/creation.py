@@ -38,7 +38,7 @@ __all__ = [
 
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
     try:
-        given = read_extents(shape) if isinstance(shape, str) else shape
+        given: Any = read_extents(shape) if isinstance(shape, str) else shape
         alone = isinstance(given, (int, np.integer)) or getattr(given, "ndim", None) == 0
         extents = (index(given),) if alone else tuple(index(n) for n in given)
     except (TypeError, MXNetValueError):
