@@ -99,14 +99,20 @@ fn in_child() -> DeviceError {
     DeviceError::new(ErrorClass::Lost, NOT_INITIALIZED, fork::CHILD)
 }
 
+/// Checks that host and GPU have a common space of addresses.
+fn check_addresses(api: &Api, ordinal: c_int) -> Result<(), DeviceError> {
+    if attribute(api, UNIFIED_ADDRESSING, ordinal)? == 1 {
+        return Ok(());
+    }
+    let message = "host and GPU have no common space of addresses here, which mxrt needs";
+    Err(DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, message))
+}
+
 impl CudaDevice {
     /// Opens a GPU: retains its primary context for the rest of the process.
     pub(crate) fn open(api: &'static Api, index: u16) -> Result<Arc<CudaDevice>, DeviceError> {
         let ordinal = ordinal(api, index.into())?;
-        if attribute(api, UNIFIED_ADDRESSING, ordinal)? != 1 {
-            let message = "host and GPU have no common space of addresses here, which mxrt needs";
-            return Err(DeviceError::new(ErrorClass::Recoverable, NOT_PERMITTED, message));
-        }
+        check_addresses(api, ordinal)?;
         let total = memory(api, ordinal)?;
         let mut context = std::ptr::null_mut();
         // SAFETY: a variable for the result.

@@ -56,6 +56,24 @@ pub struct AttentionOperands<'a> {
     pub lengths: Option<&'a [i64]>,
 }
 
+impl AttentionOperands<'_> {
+    /// Panics if an operand ends before its last matrix, or lengths are missing.
+    fn check(&self, of: &Attention) {
+        let Attention { batch, queries, keys, depth, width, .. } = *of;
+        self.queries.check("the queries", batch, queries, depth);
+        self.keys.check("the keys", batch, keys, depth);
+        self.values.check("the values", batch, keys, width);
+        if let Some(mask) = self.mask {
+            mask.check("the mask", batch, queries, keys);
+            assert!(mask.at.column == 1 || keys <= 1, "rows of the mask must be contiguous");
+        }
+        if let Some(lengths) = self.lengths {
+            let needed = batch[0] * batch[1] * queries;
+            assert!(lengths.len() >= needed, "{needed} lengths are needed, not {}", lengths.len());
+        }
+    }
+}
+
 impl Attention {
     /// Computes `out`, `[queries, width]`. Blocks of rows follow from the shape alone, so bits do
     /// not depend on `par`.
@@ -64,23 +82,14 @@ impl Attention {
     /// If an operand ends before its last matrix, lengths are missing, or elements of `out` belong
     /// to two of its rows.
     pub fn run(&self, par: &dyn Par, operands: AttentionOperands<'_>, out: MatricesMut<'_>) {
-        let Attention { batch, queries, keys, depth, width, .. } = *self;
+        let Attention { batch, queries, keys, width, .. } = *self;
         let count = batch[0] * batch[1];
         if count == 0 || queries == 0 || width == 0 {
             return;
         }
-        let AttentionOperands { queries: q, keys: k, values: v, mask, lengths } = operands;
-        q.check("the queries", batch, queries, depth);
-        k.check("the keys", batch, keys, depth);
-        v.check("the values", batch, keys, width);
-        if let Some(mask) = mask {
-            mask.check("the mask", batch, queries, keys);
-            assert!(mask.at.column == 1 || keys <= 1, "rows of the mask must be contiguous");
-        }
-        if let Some(lengths) = lengths {
-            assert!(lengths.len() >= count * queries, "{} lengths are needed, not {}", count * queries, lengths.len());
-        }
+        operands.check(self);
         out.check("the output", batch, queries, width);
+        let AttentionOperands { queries: q, keys: k, values: v, mask, lengths } = operands;
 
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if self.tiles && self.suits_tiles([q.at, k.at, v.at]) {

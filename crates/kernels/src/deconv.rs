@@ -150,11 +150,8 @@ impl Deconv {
         workspace: &mut [f32],
         par: &dyn Par,
     ) {
+        self.check(x, packed, bias, out);
         let (pixels, out_pixels) = (self.pixels(), self.to.iter().product::<usize>());
-        check_len("the input", x.len(), self.batch * self.groups * self.ins * pixels);
-        check_len("the output", out.len(), self.batch * self.groups * self.outs * out_pixels);
-        check_len("the packed weight", packed.len(), self.weight_len());
-        check_len("the bias", bias.map_or(self.groups * self.outs, <[f32]>::len), self.groups * self.outs);
         let workspace = &mut workspace[..self.workspace_len()];
         if out.is_empty() {
             return;
@@ -186,6 +183,15 @@ impl Deconv {
                 }
             });
         }
+    }
+
+    /// Panics if the lengths contradict each other.
+    fn check(&self, x: &[f32], packed: &[f32], bias: Option<&[f32]>, out: &[f32]) {
+        let outs = self.groups * self.outs;
+        check_len("the input", x.len(), self.batch * self.groups * self.ins * self.pixels());
+        check_len("the output", out.len(), self.batch * outs * self.to.iter().product::<usize>());
+        check_len("the packed weight", packed.len(), self.weight_len());
+        check_len("the bias", bias.map_or(outs, <[f32]>::len), outs);
     }
 
     /// Adds what some taps make of the input to the planes of a chunk, whose weights come first in

@@ -182,6 +182,20 @@ pub fn layer_norm<T: Element>(
             }
         });
     }
+    layer_norm_columns(par, x, shape, gamma, beta, eps, out);
+}
+
+/// Normalizes along an axis that is not the last.
+fn layer_norm_columns<T: Element>(
+    par: &dyn Par,
+    x: &[T],
+    shape: [usize; 3],
+    gamma: &[T],
+    beta: &[T],
+    eps: T::Acc,
+    out: &mut [T],
+) {
+    let ([_, n, inner], one) = (shape, <T::Acc as Element>::ONE);
     par_columns_mut(par, out, shape, WIDTH, 0, |o, start, mut band, _| {
         let x = &x[o * n * inner + start..];
         let width = band.width();

@@ -330,22 +330,17 @@ impl MadeConsts<'_> {
                 .map(|(t, b)| TensorMut::new(t.dtype, &t.shape, &mut b.as_mut_slice()[..t.bytes()]))
                 .collect();
             let mut workspace = allocate(self.request.site.memory(), node.kernel.workspace())?;
-            let packed = match node.kernel.packing() {
-                None => None,
-                Some(packing) => {
-                    let chosen: Vec<TensorRef<'_>> =
-                        packing.inputs().iter().filter_map(|i| inputs.get(*i).copied()).collect();
-                    let mut block = allocate(self.request.site.memory(), packing.bytes())?;
-                    packing.pack(self.request.site.par(), &chosen, &mut block.as_mut_slice()[..packing.bytes()])?;
-                    Some(block)
-                }
-            };
+            let packed = node.kernel.packing().map(|packing| {
+                let chosen: Vec<_> = packing.inputs().iter().filter_map(|i| inputs.get(*i).copied()).collect();
+                pack_with(&*node.kernel, self.request.site, &chosen)
+            });
+            let packed = packed.transpose()?;
             let mut call = KernelCall {
                 par: self.request.site.par(),
                 inputs: &inputs,
                 outputs: &mut outputs,
                 workspace: &mut workspace.as_mut_slice()[..node.kernel.workspace()],
-                packed: packed.as_ref().map(|b| b.as_slice()),
+                packed: packed.as_ref().map(ConstBlock::bytes),
                 shared: None,
                 random: None,
             };

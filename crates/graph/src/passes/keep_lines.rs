@@ -82,16 +82,8 @@ impl Chosen {
                 new.keep(n, node);
                 continue;
             }
-            let [rows, columns, _] = form.size;
-            let said = |yes: bool| if yes { "True" } else { "False" };
             let mut attrs = node.attr_text.to_vec();
-            attrs.extend([
-                size_attr([rows, columns]),
-                text("precision", precision),
-                text("from_lines", said(from.is_some())),
-                text("to_lines", said(to)),
-                text("shape", &types.get(&Value::Node(n, 0)).map(|t| t.shape.to_string()).unwrap_or_default()),
-            ]);
+            attrs.extend(line_attrs(form, precision, [from.is_some(), to], types.get(&Value::Node(n, 0))));
             let mut inputs = new.values(&node.inputs);
             inputs[0] = from.unwrap_or(inputs[0]);
             let made = GraphNode::new("_lines_fully_connected", Arc::clone(&node.name), attrs, inputs)?;
@@ -103,6 +95,24 @@ impl Chosen {
         }
         Ok(new.finish(graph))
     }
+}
+
+/// Makes the attributes that say how a layer reads and leaves its rows.
+fn line_attrs(
+    form: &DenseForm,
+    precision: &str,
+    [from_lines, to_lines]: [bool; 2],
+    result: Option<&TensorType>,
+) -> [(String, String); 5] {
+    let [rows, columns, _] = form.size;
+    let said = |yes: bool| if yes { "True" } else { "False" };
+    [
+        size_attr([rows, columns]),
+        text("precision", precision),
+        text("from_lines", said(from_lines)),
+        text("to_lines", said(to_lines)),
+        text("shape", &result.map(|t| t.shape.to_string()).unwrap_or_default()),
+    ]
 }
 
 fn text(name: &str, value: &str) -> (String, String) {

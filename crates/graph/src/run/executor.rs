@@ -119,6 +119,20 @@ impl Monitor {
     }
 }
 
+/// Returns an error that names the variables whose shapes are not known.
+fn check_complete(names: &[String], shapes: &[PartialShape]) -> Result<(), OpError> {
+    let unknown = names.iter().zip(shapes).filter(|(_, shape)| !shape.is_complete());
+    let unknown: Vec<String> = unknown.map(|(name, shape)| format!("{name}: {shape}")).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "simple_bind cannot decide shapes for the following arguments: give them as inputs: {}",
+        unknown.join(", ")
+    );
+    Err(fail(FailureKind::Shape, message))
+}
+
 fn fail(kind: FailureKind, message: String) -> OpError {
     OpError::new(kind, message).op("Executor")
 }
@@ -209,19 +223,7 @@ impl Executor {
         let shapes = symbol.infer_shape(&of_inputs(&symbol, shapes), true)?;
         let types = symbol.infer_type(&of_inputs(&symbol, types), true)?;
         let make = |names: Vec<String>, shapes: &[PartialShape], types: &[Option<DType>], find: &Find<'_>| {
-            let unknown: Vec<String> = names
-                .iter()
-                .zip(shapes)
-                .filter(|(_, shape)| !shape.is_complete())
-                .map(|(name, shape)| format!("{name}: {shape}"))
-                .collect();
-            if !unknown.is_empty() {
-                let message = format!(
-                    "simple_bind cannot decide shapes for the following arguments: give them as inputs: {}",
-                    unknown.join(", ")
-                );
-                return Err(fail(FailureKind::Shape, message));
-            }
+            check_complete(&names, shapes)?;
             let rows = names.iter().zip(shapes).zip(types);
             rows.map(|((name, shape), dtype)| {
                 let tensor =

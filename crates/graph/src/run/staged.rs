@@ -90,9 +90,8 @@ impl CachedOp {
             in_parts: true,
             ..CallLaunch::new(self.name().clone(), call.data, &outs, Cost::of(checked.cost_ns.max(Cost::SMALL_NS)))
         };
-        let random = executable.is_random().then(|| self.draw());
+        let (random, limit) = (executable.is_random().then(|| self.draw()), self.options.cores);
         let (sources, all_bound) = (call.binding.sources.clone(), call.binding.all_bound);
-        let limit = self.options.cores;
         let (sinks, mut cursor) = (Sinks { engine, context, places, states: self.states.held() }, Cursor::default());
         launch_call(engine, launch, move |part| {
             let _limited = limit.map(|limit| part.ctx.limit_cores(limit));

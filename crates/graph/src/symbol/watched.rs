@@ -171,21 +171,10 @@ impl WatchedGraph {
     /// Prepares a graph. With `inputs_too` the listener hears the inputs of operators as well.
     pub fn new(symbol: &Symbol, listener: Listener, inputs_too: bool) -> Result<WatchedGraph, OpError> {
         let nodes = symbol.topo();
-        let mut results = Vec::new();
-        let mut first = HashMap::new();
-        let mut hidden = HashMap::new();
-        for node in nodes.iter().filter(|node| !node.is_variable()) {
-            first.insert(address(node), results.len());
-            results.extend((0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i)));
-            if let (Listener::Monitor, Some(telling)) = (listener, with_statistics(node)?) {
-                let outputs = node.num_outputs()..telling.num_outputs();
-                hidden.insert(address(node), (results.len(), telling.clone()));
-                results.extend(outputs.map(|i| NodeEntry::new(telling.clone(), i)));
-            }
-        }
+        let Results { mut entries, first, hidden } = Results::of(&nodes, listener)?;
         // Outputs that are variables, so that these are among the inputs.
-        results.extend(symbol.outputs().iter().filter(|entry| entry.node.is_variable()).cloned());
-        let everything = Symbol::from_entries(results);
+        entries.extend(symbol.outputs().iter().filter(|entry| entry.node.is_variable()).cloned());
+        let everything = Symbol::from_entries(entries);
         let variables = everything.input_nodes();
         let places: HashMap<usize, usize> = variables.iter().enumerate().map(|(i, node)| (address(node), i)).collect();
         let source = |entry: &NodeEntry| match first.get(&address(&entry.node)) {
@@ -218,6 +207,31 @@ impl WatchedGraph {
         }
         let heads = symbol.outputs().iter().map(source).collect();
         Ok(WatchedGraph { everything, values, heads })
+    }
+}
+
+/// The results of all operators in one list, and where those of a node begin, by its address.
+#[derive(Default)]
+struct Results {
+    entries: Vec<NodeEntry>,
+    first: HashMap<usize, usize>,
+    /// results that MXNet hides, and the node that returns them
+    hidden: HashMap<usize, (usize, Arc<Node>)>,
+}
+
+impl Results {
+    fn of(nodes: &[Arc<Node>], listener: Listener) -> Result<Results, OpError> {
+        let mut all = Results::default();
+        for node in nodes.iter().filter(|node| !node.is_variable()) {
+            all.first.insert(address(node), all.entries.len());
+            all.entries.extend((0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i)));
+            if let (Listener::Monitor, Some(telling)) = (listener, with_statistics(node)?) {
+                let outputs = node.num_outputs()..telling.num_outputs();
+                all.hidden.insert(address(node), (all.entries.len(), telling.clone()));
+                all.entries.extend(outputs.map(|i| NodeEntry::new(telling.clone(), i)));
+            }
+        }
+        Ok(all)
     }
 }
 

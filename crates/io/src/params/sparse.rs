@@ -7,9 +7,43 @@ use super::save::put_shape;
 use super::source::ListSource;
 use crate::FileError;
 use bytemuck::{cast_slice, cast_slice_mut};
-use mxrt_engine::{Engine, FailureKind, OpError, WaitError};
+use mxrt_engine::{Block, Engine, FailureKind, OpError, WaitError};
 use mxrt_tensor::{Context, DType, NDArray, SparseContent, StorageType, TensorType};
 use std::io::{self, Write};
+
+/// Reader of the parts of one array, whose errors name file and array.
+struct SparseReader<'a> {
+    engine: &'static Engine,
+    source: &'a ListSource<'a>,
+    path: &'a str,
+    name: &'a dyn Fn() -> String,
+}
+
+impl SparseReader<'_> {
+    fn memory(&self, source: OpError) -> ParamsError {
+        ParamsError::Memory { path: self.path.to_owned(), array: (self.name)(), source }
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Block, ParamsError> {
+        self.engine.memory().alloc(bytes).map_err(|refusal| self.memory(refusal.into()))
+    }
+
+    fn read(&self, tensor: &TensorType, offset: u64) -> Result<Block, ParamsError> {
+        let bytes = tensor.bytes();
+        let mut block = self.alloc(bytes)?;
+        let read = self.source.read_at(offset, &mut block.as_mut_slice()[..bytes]);
+        read.map_err(|error| ParamsError::from(FileError::io("reading", self.path, &error)))?;
+        Ok(block)
+    }
+
+    /// Reads positions as numbers of 64 bits.
+    fn numbers(&self, (tensor, offset): &(TensorType, u64)) -> Result<Block, ParamsError> {
+        let block = self.read(tensor, *offset)?;
+        let mut numbers = self.alloc(tensor.shape.size() * size_of::<i64>())?;
+        widen(tensor.dtype, &block.as_slice()[..tensor.bytes()], cast_slice_mut(numbers.as_mut_slice()));
+        Ok(numbers)
+    }
+}
 
 /// Loads a sparse array.
 pub(super) fn read_sparse(
@@ -19,23 +53,9 @@ pub(super) fn read_sparse(
     record: &ArrayRecord,
     parts: &SparseRecord,
 ) -> Result<NDArray, ParamsError> {
-    let memory = |source: OpError| ParamsError::Memory { path: path.to_owned(), array: name(), source };
-    let read = |tensor: &TensorType, offset: u64| {
-        let bytes = tensor.bytes();
-        let mut block = engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?;
-        source
-            .read_at(offset, &mut block.as_mut_slice()[..bytes])
-            .map_err(|error| ParamsError::from(FileError::io("reading", path, &error)))?;
-        Ok::<_, ParamsError>(block)
-    };
-    let numbers = |(tensor, offset): &(TensorType, u64)| {
-        let block = read(tensor, *offset)?;
-        let count = tensor.shape.size();
-        let mut numbers = engine.memory().alloc(count * size_of::<i64>()).map_err(|refusal| memory(refusal.into()))?;
-        widen(tensor.dtype, &block.as_slice()[..tensor.bytes()], cast_slice_mut(numbers.as_mut_slice()));
-        Ok::<_, ParamsError>(numbers)
-    };
-    let mut positions = parts.positions.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
+    let reader = SparseReader { engine, source, path, name };
+    let memory = |error: OpError| reader.memory(error);
+    let mut positions = parts.positions.iter().map(|part| reader.numbers(part)).collect::<Result<Vec<_>, _>>()?;
     let mut indices = positions.pop();
     let pointers = positions.pop();
     let indices: &mut [i64] = indices.as_mut().map(|block| cast_slice_mut(block.as_mut_slice())).unwrap_or_default();
@@ -45,12 +65,12 @@ pub(super) fn read_sparse(
     if parts.storage == StorageType::Csr && pointers.is_empty() && indices.is_empty() {
         let count = record.tensor.shape[0].saturating_add(1);
         let bytes = count.saturating_mul(size_of::<i64>());
-        let block = empty_rows.insert(engine.memory().alloc(bytes).map_err(|refusal| memory(refusal.into()))?);
+        let block = empty_rows.insert(reader.alloc(bytes)?);
         let rows: &mut [i64] = cast_slice_mut(&mut block.as_mut_slice()[..bytes]);
         rows.fill(0);
         pointers = rows;
     }
-    let mut values = read(&parts.values, record.offset)?;
+    let mut values = reader.read(&parts.values, record.offset)?;
     // MXNet may store more values than the row pointers count; they mean nothing.
     let stored = indices.len();
     let count = pointers.last().and_then(|end| usize::try_from(*end).ok()).unwrap_or(stored);

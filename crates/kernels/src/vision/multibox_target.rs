@@ -94,17 +94,7 @@ impl MultiBoxTarget {
         check_len("the labels", labels.len(), batch * self.labels * self.width);
         check_len("the predictions", predictions.len(), batch * self.classes * n);
         let label = self.labels * self.width;
-        let mut shown = Scratch::filled(par, batch * n, Shown::Ignored);
-        let first_error = Mutex::new((batch, Ok(())));
-        par_chunks_mut(par, &mut shown, n, |i, shown| {
-            let predictions = &predictions[i * self.classes * n..][..self.classes * n];
-            let result = self.assign(par, anchors, &labels[i * label..][..label], predictions, shown);
-            let mut first = first_error.lock().unwrap_or_else(PoisonError::into_inner);
-            if result.is_err() && i < first.0 {
-                *first = (i, result);
-            }
-        });
-        first_error.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
+        let shown = self.assign_all(par, anchors, labels, predictions, batch)?;
         let shown_in = |image: usize| &shown[image * n..][..n];
         par_chunks_mut(par, out.classes, n, |i, out| {
             for (shown, out) in shown_in(i).iter().zip(out) {
@@ -119,6 +109,30 @@ impl MultiBoxTarget {
             self.encode_all(anchors, &labels[i * label..][..label], shown_in(i), locations, mask);
         });
         Ok(())
+    }
+
+    /// Finds what the anchors of each image show. The error is that of the first image with one.
+    fn assign_all<T: Element>(
+        &self,
+        par: &dyn Par,
+        anchors: &[T],
+        labels: &[T],
+        predictions: &[T],
+        batch: usize,
+    ) -> Result<Scratch<Shown>, KernelError> {
+        let (n, label) = (self.anchors, self.labels * self.width);
+        let mut shown = Scratch::filled(par, batch * n, Shown::Ignored);
+        let first_error = Mutex::new((batch, Ok(())));
+        par_chunks_mut(par, &mut shown, n, |i, shown| {
+            let predictions = &predictions[i * self.classes * n..][..self.classes * n];
+            let result = self.assign(par, anchors, &labels[i * label..][..label], predictions, shown);
+            let mut first = first_error.lock().unwrap_or_else(PoisonError::into_inner);
+            if result.is_err() && i < first.0 {
+                *first = (i, result);
+            }
+        });
+        first_error.into_inner().unwrap_or_else(PoisonError::into_inner).1?;
+        Ok(shown)
     }
 
     /// Encodes the objects of an image's anchors; locations of anchors without an object are zero.

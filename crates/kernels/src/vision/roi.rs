@@ -177,7 +177,7 @@ impl RoiAlign {
     /// # Panics
     /// If the lengths contradict each other.
     pub fn run<T: Element>(&self, par: &dyn Par, x: &[T], regions: &[T], out: &mut [T]) -> Result<(), KernelError> {
-        let (channels, [_, planes, height, width]) = (self.channels(), self.regions.data);
+        let channels = self.channels();
         self.regions.check(x, regions, channels, out);
         for (i, region) in regions.chunks_exact(5).enumerate() {
             if self.regions.image(region)?.is_some() {
@@ -198,25 +198,26 @@ impl RoiAlign {
                     Some((of, samples)) if *of == region => samples,
                     _ => &sampled.insert((region, self.region_samples(&regions[region * 5..][..5]))).1,
                 };
-                let (image, axes) = match samples {
-                    RegionSamples::Absent => {
-                        out.fill(T::ZERO);
-                        continue;
-                    }
-                    RegionSamples::Nowhere => {
-                        out.fill(T::from_f64(f64::NAN));
-                        continue;
-                    }
-                    RegionSamples::Inside { image, axes } => (image, axes),
-                };
-                for (bin, out) in out.iter_mut().enumerate() {
-                    let plane = if self.position_sensitive { channel * bins + bin } else { channel };
-                    let x = &x[(image * planes + plane) * height * width..][..height * width];
-                    *out = self.bin(x, axes, bin);
-                }
+                self.channel(x, samples, channel, out);
             }
         });
         Ok(())
+    }
+
+    /// Computes the bins of a region in a channel.
+    fn channel<T: Element>(&self, x: &[T], samples: &RegionSamples<T::Acc>, channel: usize, out: &mut [T]) {
+        let [_, planes, height, width] = self.regions.data;
+        let (image, axes) = match samples {
+            RegionSamples::Absent => return out.fill(T::ZERO),
+            RegionSamples::Nowhere => return out.fill(T::from_f64(f64::NAN)),
+            RegionSamples::Inside { image, axes } => (image, axes),
+        };
+        let bins = out.len();
+        for (bin, out) in out.iter_mut().enumerate() {
+            let plane = if self.position_sensitive { channel * bins + bin } else { channel };
+            let x = &x[(image * planes + plane) * height * width..][..height * width];
+            *out = self.bin(x, axes, bin);
+        }
     }
 
     /// The inputs of a region in every plane.

@@ -231,6 +231,16 @@ impl Dense {
         let rounds = matches!(&self.product, DenseProduct::Tiles(gemm) if gemm.precision() == Precision::Bf16);
         rounds && self.chain.as_ref().is_some_and(FusedChain::is_gelu)
     }
+
+    /// The epilogue of a product on tiles, which has a function of its own for what rounds.
+    fn tile_epilogue<'a>(&self, epilogue: gemm::Epilogue<'a>) -> TileEpilogue<'a> {
+        let mut epilogue = TileEpilogue::from(epilogue);
+        if self.rounds_gelu() {
+            epilogue.gelu = true;
+            epilogue.exact.function = None;
+        }
+        epilogue
+    }
 }
 
 impl Kernel for Dense {
@@ -258,11 +268,7 @@ impl Kernel for Dense {
                 gemm.run(x, packed, epilogue, out, outputs, workspace, call.par);
             }
             DenseProduct::Tiles(gemm) => {
-                let mut epilogue = TileEpilogue::from(epilogue);
-                if self.rounds_gelu() {
-                    epilogue.gelu = true;
-                    epilogue.exact.function = None;
-                }
+                let epilogue = self.tile_epilogue(epilogue);
                 let target = match self.form.to_lines {
                     true => Target::Lines(elements_mut(out)?),
                     false => Target::Rows { c: elements_mut(out)?, stride: outputs },

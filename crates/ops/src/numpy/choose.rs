@@ -99,17 +99,26 @@ fn draw_weighted(
     if !out.is_empty() && weights.iter().all(|w| *w == 0.0) {
         return Err(value_error(format!("all {} probabilities are 0: at least one must be positive", weights.len())));
     }
-    if replace {
-        let sums = running_sums(par, weights);
-        let total = sums.last().copied().unwrap_or(0.0);
-        for (i, out) in out.iter_mut().enumerate() {
-            let u = stream(i).uniform() * total;
-            *out = sums.partition_point(|sum| *sum <= u).min(weights.len() - 1) as i64;
-        }
-        return Ok(());
+    match replace {
+        true => draw_with_replacement(par, weights, out, stream),
+        false => draw_without_replacement(par, weights, out, stream),
     }
-    // The smallest of keys that are exponential with the weight as their rate are such a draw. As
-    // many are kept as are wanted, and twice that while they are collected.
+    Ok(())
+}
+
+/// Draws each index by the place of a uniform number among the running sums of the weights.
+fn draw_with_replacement(par: &dyn Par, weights: &[f64], out: &mut [i64], stream: impl Fn(usize) -> Stream) {
+    let sums = running_sums(par, weights);
+    let total = sums.last().copied().unwrap_or(0.0);
+    for (i, out) in out.iter_mut().enumerate() {
+        let u = stream(i).uniform() * total;
+        *out = sums.partition_point(|sum| *sum <= u).min(weights.len() - 1) as i64;
+    }
+}
+
+/// Draws the indices of the smallest of keys that are exponential with the weight as their rate. As
+/// many are kept as are wanted, and twice that while they are collected.
+fn draw_without_replacement(par: &dyn Par, weights: &[f64], out: &mut [i64], stream: impl Fn(usize) -> Stream) {
     let wanted = out.len();
     let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     let mut kept = Scratch::filled(par, weights.len().min(2 * wanted), (0.0, 0));
@@ -128,7 +137,6 @@ fn draw_weighted(
     let kept = &mut kept[..count];
     kept.sort_unstable_by(order);
     out.iter_mut().zip(&*kept).for_each(|(out, (_, place))| *out = *place as i64);
-    Ok(())
 }
 
 fn running_sums(par: &dyn Par, weights: &[f64]) -> Scratch<f64> {

@@ -306,6 +306,21 @@ impl Insertion {
     }
 }
 
+/// Reads the places of an insertion, from `obj` or from the attributes.
+fn insertion_places(
+    par: &dyn Par,
+    attrs: &Attrs,
+    obj: Option<&TensorRef<'_>>,
+    n: usize,
+) -> Result<Scratch<usize>, OpError> {
+    let Some(obj) = obj else {
+        let (places, count) = attribute_places(attrs, n, n)?;
+        return Ok(Scratch::collect(par, count, places));
+    };
+    let indices = integers(par, obj)?;
+    Scratch::try_collect(par, indices.len(), indices.iter().map(|i| place(*i, n, n)))
+}
+
 fn bind_insert(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let dtype = signature.inputs[0].dtype;
     let number = attrs.opt_float("val");
@@ -327,16 +342,7 @@ fn bind_insert(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let attrs = attrs.clone();
     dispatch!(dtype, all, T => Ok(kernel_fn(signature, move |call| {
         let n = plan.whole[plan.axis];
-        let places = match obj {
-            None => {
-                let (places, count) = attribute_places(&attrs, n, n)?;
-                Scratch::collect(call.par, count, places)
-            }
-            Some(obj) => {
-                let indices = integers(call.par, &call.inputs[obj])?;
-                Scratch::try_collect(call.par, indices.len(), indices.iter().map(|i| place(*i, n, n)))?
-            }
-        };
+        let places = insertion_places(call.par, &attrs, obj.map(|obj| &call.inputs[obj]), n)?;
         let mut shape = plan.whole.to_vec();
         shape[plan.axis] = plan.count;
         let mut values = Scratch::<T>::new(call.par, shape.iter().product());

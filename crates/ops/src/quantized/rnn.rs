@@ -153,6 +153,50 @@ impl Packing for Int8Lstm {
     }
 }
 
+/// What the gates of a pass are computed from.
+struct Gates {
+    scales: Scratch<f32>,
+    bias: Scratch<f32>,
+    /// what the shift of the data adds to the sums of a row
+    added: Scratch<f32>,
+    /// sums of the inputs, for the batch of each step
+    inputs: Scratch<i32>,
+    scale: f32,
+    size: usize,
+}
+
+impl Gates {
+    fn gate(&self, place: usize, row: usize, sum_of_state: i32) -> f32 {
+        let sum = self.inputs[place * self.scales.len() + row].wrapping_add(sum_of_state);
+        let factor = self.scales[row] * self.scale;
+        let product = if factor == 0.0 { 0.0 } else { (sum as f32 - self.added[row]) / factor };
+        product + self.bias[row]
+    }
+
+    /// Computes the states after a step whose inputs begin at `first`. `write` gets number, element
+    /// and value of the hidden ones.
+    fn step(
+        &self,
+        first: usize,
+        sums: &[i32],
+        (hidden, cells): (&mut [f32], &mut [f32]),
+        mut write: impl FnMut(usize, usize, f32),
+    ) {
+        let (size, rows) = (self.size, self.scales.len());
+        for (n, sums) in sums.chunks_exact(rows).enumerate() {
+            let gate = |g: usize, i: usize| self.gate(first + n, g * size + i, sums[g * size + i]);
+            for i in 0..size {
+                let [input, forget, output] = [0, 1, 3].map(|g| sigmoid_f32(gate(g, i)));
+                let cell = &mut cells[n * size + i];
+                *cell = forget * *cell + input * tanh_f32(gate(2, i));
+                let h = output * tanh_f32(*cell);
+                hidden[n * size + i] = h;
+                write(n, i, h);
+            }
+        }
+    }
+}
+
 /// How data are quantized.
 #[derive(Clone, Copy)]
 struct Steps {
@@ -228,6 +272,14 @@ struct Weights<'a> {
 }
 
 impl Int8Lstm {
+    /// Adds up the packed weights of each row.
+    fn sums_of_weights(&self, par: &dyn Par, k: usize, packed: &[u8]) -> Scratch<i32> {
+        let (mut sums, ones) = (Scratch::<i32>::new(par, self.layers.rows()), Scratch::filled(par, k, 1));
+        let rows = Rows { bytes: &ones, signed: false };
+        self.gemm(k).run(&Serial, rows, packed, &EachSum(|_, sum| sum), &mut sums);
+        sums
+    }
+
     /// Computes one pass, whose states are its last ones afterwards.
     fn pass(
         &self,
@@ -244,43 +296,23 @@ impl Int8Lstm {
             let bytes = packed[first * rows * size_of::<f32>()..].as_chunks::<4>().0;
             Scratch::collect(par, rows, bytes[..rows].iter().map(|b| f32::from_ne_bytes(*b)))
         };
-        let (scales, bias) = (floats(0), floats(1 + pass));
         let [of_inputs, of_state] = self.passes[pass].clone().map(|bytes| &packed[bytes]);
         let (gemm, gemm_state) = (self.gemm(k), self.gemm(size));
-        // What the shift of the data adds to the sums of a row: its weights times the shift.
-        let ones = |gemm: Int8Gemm, k: usize, packed: &[u8]| {
-            let (mut sums, ones) = (Scratch::<i32>::new(par, rows), Scratch::filled(par, k, 1));
-            gemm.run(&Serial, Rows { bytes: &ones, signed: false }, packed, &EachSum(|_, sum| sum), &mut sums);
-            sums
-        };
-        let (of_inputs_ones, of_state_ones) = (ones(gemm, k, of_inputs), ones(gemm_state, size, of_state));
-        let pairs = of_inputs_ones.iter().zip(&of_state_ones);
-        let added = Scratch::collect(par, rows, pairs.map(|(a, b)| (*a as f32 + *b as f32) * steps.shift));
         let mut inputs = Scratch::<i32>::new(par, time * batch * rows);
         gemm.run(par, Rows { bytes: data, signed: false }, of_inputs, &EachSum(|_, sum| sum), &mut inputs);
+        // What the shift of the data adds to the sums of a row: its weights times the shift.
+        let shifted = [self.sums_of_weights(par, k, of_inputs), self.sums_of_weights(par, size, of_state)];
+        let pairs = shifted[0].iter().zip(&shifted[1]);
+        let added = Scratch::collect(par, rows, pairs.map(|(a, b)| (*a as f32 + *b as f32) * steps.shift));
+        let gates = Gates { scales: floats(0), bias: floats(1 + pass), added, inputs, scale: steps.scale, size };
         let mut sums = Scratch::<i32>::new(par, batch * rows);
         let mut state = Scratch::<u8>::new(par, hidden.len());
         for step in 0..time {
             let at = if direction == 0 { step } else { time - 1 - step };
             steps.quantize(hidden, &mut state);
             gemm_state.run(par, Rows { bytes: &state, signed: false }, of_state, &EachSum(|_, sum| sum), &mut sums);
-            for n in 0..batch {
-                let gate = |g: usize, i: usize| {
-                    let row = g * size + i;
-                    let sum = inputs[(at * batch + n) * rows + row].wrapping_add(sums[n * rows + row]);
-                    let factor = scales[row] * steps.scale;
-                    let product = if factor == 0.0 { 0.0 } else { (sum as f32 - added[row]) / factor };
-                    product + bias[row]
-                };
-                for i in 0..size {
-                    let [input, forget, output] = [0, 1, 3].map(|g| sigmoid_f32(gate(g, i)));
-                    let cell = &mut cells[n * size + i];
-                    *cell = forget * *cell + input * tanh_f32(gate(2, i));
-                    let h = output * tanh_f32(*cell);
-                    hidden[n * size + i] = h;
-                    sequence[(at * batch + n) * width + direction * size + i] = h;
-                }
-            }
+            let sequence = &mut sequence[at * batch * width..][..batch * width];
+            gates.step(at * batch, &sums, (hidden, cells), |n, i, h| sequence[n * width + direction * size + i] = h);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tensors that requests name: those of the model, or those that its hooks declare.
 
 use super::{Model, TensorInfo, bad, feed, listed};
-use crate::hooks::{HookTensor, Hooks};
+use crate::hooks::{HookError, HookTensor, Hooks};
 use crate::protocol::request::Most;
 use crate::protocol::{Datatype, WireTensor, short};
 use crate::refusal::Refusal;
@@ -175,17 +175,20 @@ impl Model {
 pub(super) struct Declared {
     pub(super) inputs: Option<Vec<NamedTensor>>,
     pub(super) outputs: Option<Vec<NamedTensor>>,
+    /// whether the hooks take the bodies of requests
+    pub(super) bodies: bool,
 }
 
 impl Declared {
-    /// Reads the tensors that these hooks declare.
+    /// Reads what these hooks declare.
     pub(super) fn by(hooks: &dyn Hooks) -> Result<Declared, OpError> {
-        let told = hooks.tensors().map_err(|error| bad(format!("hooks: {}", error.message())))?;
+        let failed = |error: HookError| bad(format!("hooks: {}", error.message()));
+        let (told, bodies) = (hooks.tensors().map_err(failed)?, hooks.takes_bodies().map_err(failed)?);
         let named = |what: &str, tensors: Option<Vec<HookTensor>>| {
             let named = |tensors: Vec<HookTensor>| tensors.into_iter().map(|of| named(what, of)).collect();
             tensors.map(named).transpose()
         };
-        Ok(Declared { inputs: named("INPUTS", told.inputs)?, outputs: named("OUTPUTS", told.outputs)? })
+        Ok(Declared { inputs: named("INPUTS", told.inputs)?, outputs: named("OUTPUTS", told.outputs)?, bodies })
     }
 }
 

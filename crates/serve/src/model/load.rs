@@ -194,22 +194,19 @@ impl Model {
         let named = |all: &[TensorInfo]| all.iter().map(NamedTensor::from).collect();
         let own = Interface::new(named(&inputs), named(&types.outputs));
         let declared = hooks.as_ref().map(|hooks| Declared::by(&**hooks)).transpose()?.unwrap_or_default();
-        let (decodes, encodes) = (declared.inputs.is_some(), declared.outputs.is_some());
-        let hooks_bodies = hooks.as_ref().map_or(Ok(false), |hooks| hooks.takes_bodies());
-        let hooks_bodies = hooks_bodies.map_err(|error| bad(format!("hooks: {}", error.message())))?;
         let ModelGraph { symbol, settings, .. } = graph;
         let names = feeds.iter().map(|feed| feed.info.name.clone()).collect();
         Ok(Model {
             name: spec.name.clone(),
             version: settings.version.clone(),
+            decodes: declared.inputs.is_some(),
+            encodes: declared.outputs.is_some(),
+            hooks_bodies: declared.bodies,
             offered: Interface::new(
                 declared.inputs.unwrap_or_else(|| own.inputs.clone()),
                 declared.outputs.unwrap_or_else(|| own.outputs.clone()),
             ),
             own,
-            decodes,
-            encodes,
-            hooks_bodies,
             memory: 0,
             untried: None,
             gives_probabilities: gives_probabilities(&symbol),

@@ -44,24 +44,10 @@ impl InferResponse {
         }
         body.extend_from_slice(b",\"outputs\":[");
         for (i, output) in outputs.iter().enumerate() {
-            body.extend_from_slice(if i > 0 { b",{\"name\":" } else { b"{\"name\":" });
-            string(output.name, &mut body)?;
-            let head = format!(",\"datatype\":\"{}\",\"shape\":", output.datatype.name());
-            body.extend_from_slice(head.as_bytes());
-            serde_json::to_writer(&mut body, output.shape).map_err(|e| WriteError::Wrong(e.to_string()))?;
-            let bytes = output.bytes;
-            if output.binary {
-                let size = format!(",\"parameters\":{{\"binary_data_size\":{}}}", bytes.len());
-                body.extend_from_slice(size.as_bytes());
-            } else {
-                body.extend_from_slice(b",\"data\":");
-                let written = match output.datatype {
-                    Datatype::Number(dtype) => numbers::write(bytes, dtype, &mut body),
-                    Datatype::Bytes => strings::write(bytes, &mut body),
-                };
-                written.map_err(|error| error.of(&format!("output '{}'", output.name)))?;
+            if i > 0 {
+                body.push(b',');
             }
-            body.push(b'}');
+            output.write(&mut body)?;
         }
         body.extend_from_slice(b"]}");
         let json_bytes = outputs.iter().any(|output| output.binary).then_some(body.len());
@@ -69,6 +55,30 @@ impl InferResponse {
         room(&mut body, binary.clone().map(|output| output.bytes.len()).sum())?;
         binary.for_each(|output| body.extend_from_slice(output.bytes));
         Ok(InferResponse { body, json_bytes })
+    }
+}
+
+impl OutputTensor<'_> {
+    /// Appends the output as a JSON object: its elements, or how many bytes of them follow.
+    fn write(&self, body: &mut Vec<u8>) -> Result<(), WriteError> {
+        body.extend_from_slice(b"{\"name\":");
+        string(self.name, body)?;
+        let head = format!(",\"datatype\":\"{}\",\"shape\":", self.datatype.name());
+        body.extend_from_slice(head.as_bytes());
+        serde_json::to_writer(&mut *body, self.shape).map_err(|e| WriteError::Wrong(e.to_string()))?;
+        if self.binary {
+            let size = format!(",\"parameters\":{{\"binary_data_size\":{}}}", self.bytes.len());
+            body.extend_from_slice(size.as_bytes());
+        } else {
+            body.extend_from_slice(b",\"data\":");
+            let written = match self.datatype {
+                Datatype::Number(dtype) => numbers::write(self.bytes, dtype, body),
+                Datatype::Bytes => strings::write(self.bytes, body),
+            };
+            written.map_err(|error| error.of(&format!("output '{}'", self.name)))?;
+        }
+        body.push(b'}');
+        Ok(())
     }
 }
 

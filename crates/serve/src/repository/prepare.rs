@@ -38,6 +38,18 @@ impl Repository {
         };
         let files = ModelFiles::find(path, &wanted, &mut || true).map_err(|error| error.to_string())?;
         self.make_room(&spec.name, files.bytes().saturating_mul(MEMORY_PER_BYTE), changes)?;
+        let model = self.load_files(spec, &files, metrics)?;
+        if found.is_some_and(|found| !self.is_still(found)) {
+            return Err("its files changed while they were read".to_owned().into());
+        }
+        if self.started.load(Ordering::Relaxed) {
+            self.warn(&model);
+        }
+        Ok(Arc::new(model))
+    }
+
+    /// Loads the model and notes how much memory it takes.
+    fn load_files(&self, spec: &ModelSpec, files: &ModelFiles, metrics: Arc<ModelMetrics>) -> Result<Model, Trouble> {
         let loading = Loading {
             engine: self.engine,
             plans: BuildOptions {
@@ -45,7 +57,7 @@ impl Repository {
                 ..self.plans
             },
             spec,
-            files: &files,
+            files,
             metrics,
             turns: &self.turns,
             hooks: self.hooks.as_ref(),
@@ -57,13 +69,7 @@ impl Repository {
         // Requests to other models take memory meanwhile, so the growth is capped at the estimate.
         let grown = (self.engine.memory().stats().in_use as u64).saturating_sub(before);
         model.memory = grown.clamp(files.bytes(), files.bytes().saturating_mul(MEMORY_PER_BYTE));
-        if found.is_some_and(|found| !self.is_still(found)) {
-            return Err("its files changed while they were read".to_owned().into());
-        }
-        if self.started.load(Ordering::Relaxed) {
-            self.warn(&model);
-        }
-        Ok(Arc::new(model))
+        Ok(model)
     }
 
     /// Shows in the catalog that a version is being loaded. Returns its metrics.

@@ -26,19 +26,12 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(number(def, text).ok_or_else(wrong_format)?),
         AttrKind::FloatIn(low, high) => AttrValue::Float(float_in(def, text, low, high)?),
         AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(parse_bool(text).ok_or_else(wrong_format)?),
-        AttrKind::Shape | AttrKind::OptShape => {
-            let items = tuple_items(text).ok_or_else(wrong_format)?;
-            AttrValue::Ints(items.iter().map(|t| parse_int(t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
-        }
+        AttrKind::Shape | AttrKind::OptShape => AttrValue::Ints(parse_items(def, text, parse_int)?),
         AttrKind::SparseShape => {
-            let items = tuple_items(text).ok_or_else(wrong_format)?;
-            let item = |t: &&str| if *t == "None" { Some(None) } else { parse_int(t).map(Some) };
-            AttrValue::OptInts(items.iter().map(item).collect::<Option<_>>().ok_or_else(wrong_format)?)
+            let item = |t: &str| if t == "None" { Some(None) } else { parse_int(t).map(Some) };
+            AttrValue::OptInts(parse_items(def, text, item)?)
         }
-        AttrKind::Floats | AttrKind::OptFloats => {
-            let items = tuple_items(text).ok_or_else(wrong_format)?;
-            AttrValue::Floats(items.iter().map(|t| number(def, t)).collect::<Option<_>>().ok_or_else(wrong_format)?)
-        }
+        AttrKind::Floats | AttrKind::OptFloats => AttrValue::Floats(parse_items(def, text, |t| number(def, t))?),
         AttrKind::Enum(words) | AttrKind::OptEnum(words) | AttrKind::DType(words) | AttrKind::OptDType(words) => {
             AttrValue::Word(one_of(def, text, words)?)
         }
@@ -46,6 +39,15 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         AttrKind::Object(_) => return Err(unknown(&[], def.name)),
     };
     Ok(value)
+}
+
+/// Parses each item of a tuple.
+fn parse_items<T, Items>(def: &AttrDef, text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Items, OpError>
+where
+    Items: FromIterator<T>,
+{
+    let items = tuple_items(text).and_then(|items| items.into_iter().map(parse).collect());
+    items.ok_or_else(|| format_error(def, text))
 }
 
 /// A whole number that is at least `least`.

@@ -115,31 +115,7 @@ impl DeviceProgram {
         if !recordings.wants(self.lowered.steps.len(), at, uses) {
             return Ok(false);
         }
-        let fits = |one: &&Arc<RecordedCall>| one.fits(at, uses);
-        let known: SmallVec<[Arc<RecordedCall>; 4]> = recordings.list.lock().iter().filter(fits).cloned().collect();
-        let free = known.iter().find(|one| one.is_free(ctx));
-        let recording = match free {
-            Some(free) => free.clone(),
-            None if known.len() < recordings.limit && recordings.may_make() => {
-                match RecordedCall::record(ctx, at, uses, self.lowered.arena_bytes, submit) {
-                    Ok(Some(made)) => self.keep(ctx, recordings, made)?,
-                    // What cannot be had now may be had later. Each attempt frees the pool, so it
-                    // is not made at every call.
-                    Err(error) if error.kind != FailureKind::NotImplemented => {
-                        recordings.put_off();
-                        return Ok(false);
-                    }
-                    // The device records nothing, or not what is in this program.
-                    Ok(None) | Err(_) => {
-                        recordings.refused.store(true, Ordering::Relaxed);
-                        return Ok(false);
-                    }
-                }
-            }
-            // The device lets the call wait.
-            None if !known.is_empty() => known[recordings.calls.load(Ordering::Relaxed) % known.len()].clone(),
-            None => return Ok(false),
-        };
+        let Some(recording) = self.recording(ctx, at, uses, recordings, submit)? else { return Ok(false) };
         match recording.submit(ctx, at, uses) {
             Ok(()) => Ok(true),
             // The driver had no memory to launch it, and would have none at the next call.
@@ -150,6 +126,37 @@ impl DeviceProgram {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Finds a recording that fits a call and is free, or makes one. Returns `None` if neither can
+    /// be had.
+    fn recording(
+        self: &Arc<DeviceProgram>,
+        ctx: &DeviceCtx<'_>,
+        at: &DeviceArguments,
+        uses: &[InputUse],
+        recordings: &Recordings,
+        submit: impl FnOnce(&DeviceArguments) -> Result<(), OpError>,
+    ) -> Result<Option<Arc<RecordedCall>>, OpError> {
+        let fits = |one: &&Arc<RecordedCall>| one.fits(at, uses);
+        let known: SmallVec<[Arc<RecordedCall>; 4]> = recordings.list.lock().iter().filter(fits).cloned().collect();
+        if let Some(free) = known.iter().find(|one| one.is_free(ctx)) {
+            return Ok(Some(free.clone()));
+        }
+        if known.len() >= recordings.limit || !recordings.may_make() {
+            // The device lets the call wait.
+            let turn = recordings.calls.load(Ordering::Relaxed).checked_rem(known.len());
+            return Ok(turn.map(|turn| known[turn].clone()));
+        }
+        match RecordedCall::record(ctx, at, uses, self.lowered.arena_bytes, submit) {
+            Ok(Some(made)) => return self.keep(ctx, recordings, made).map(Some),
+            // What cannot be had now may be had later. Each attempt frees the pool, so it is not
+            // made at every call.
+            Err(error) if error.kind != FailureKind::NotImplemented => recordings.put_off(),
+            // The device records nothing, or not what is in this program.
+            Ok(None) | Err(_) => recordings.refused.store(true, Ordering::Relaxed),
+        }
+        Ok(None)
     }
 
     fn keep(

@@ -69,48 +69,50 @@ impl Encode {
     }
 
     fn file(&self, form: ResponseFormat) -> Result<Answer, Refusal> {
-        let model = &*self.model;
         let charge = self.service.answers.reserve(self.bytes())?;
         let guards = self.results.iter().map(NDArray::read).collect::<Result<Vec<_>, _>>();
         let guards = guards.map_err(|error| Refusal::failed(error.to_string()))?;
-        let mut answer = match (form, &guards[..]) {
-            (ResponseFormat::Numpy, [only]) => {
-                let mut file = Vec::new();
-                npy::write(only.tensor(), &mut file).map_err(unwritten)?;
-                Answer::text(file, "application/x-npy")
-            }
-            (ResponseFormat::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
-            (ResponseFormat::Lists, _) => Answer::text(list_of_lists(&guards)?, "application/json"),
-            (ResponseFormat::Records, _) => {
-                let outputs = model.outputs.iter().zip(&guards);
-                let outputs = outputs.map(|(output, guard)| (output.name.as_str(), guard.tensor())).collect::<Vec<_>>();
-                Answer::text(recordio::write(&outputs)?, recordio::CONTENT_TYPE)
-            }
-            (ResponseFormat::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
-            (ResponseFormat::Csv, _) => {
-                let words = "CSV is for a model with one output; this model has several: accept application/json";
-                return Err(Refusal::invalid(words));
-            }
-            (ResponseFormat::Numpy, _) => {
-                let arrays = model.outputs.iter().zip(&guards);
-                let arrays = arrays.map(|(output, guard)| (output.name.as_str(), guard.tensor()));
-                Answer::text(npy::write_npz(arrays).map_err(unwritten)?, "application/x-npz")
-            }
-            (ResponseFormat::Json, [only]) if is_of_classes(model, only)? => {
-                Answer::text(classes(model, only.tensor().bytes())?, "application/json")
-            }
-            (ResponseFormat::Json, _) => {
-                let mut text = vec![b'{'];
-                for (output, guard) in model.outputs.iter().zip(&guards) {
-                    numbers_of(output, guard, &mut text)?;
-                }
-                text.push(b'}');
-                Answer::text(text, "application/json")
-            }
-        };
+        let mut answer = written(&self.model, form, &guards)?;
         answer.charge = Some(charge.settle(answer.body.len())?);
         Ok(answer)
     }
+}
+
+/// Writes the outputs in a format.
+fn written(model: &Model, form: ResponseFormat, outputs: &[ReadGuard<'_>]) -> Result<Answer, Refusal> {
+    let named = || model.outputs.iter().zip(outputs).map(|(output, guard)| (output.name.as_str(), guard.tensor()));
+    Ok(match (form, outputs) {
+        (ResponseFormat::Numpy, [only]) => {
+            let mut file = Vec::new();
+            npy::write(only.tensor(), &mut file).map_err(unwritten)?;
+            Answer::text(file, "application/x-npy")
+        }
+        (ResponseFormat::Numpy, _) => Answer::text(npy::write_npz(named()).map_err(unwritten)?, "application/x-npz"),
+        (ResponseFormat::Lists, [only]) => Answer::text(lists(only)?, "application/json"),
+        (ResponseFormat::Lists, _) => Answer::text(list_of_lists(outputs)?, "application/json"),
+        (ResponseFormat::Records, _) => {
+            Answer::text(recordio::write(&named().collect::<Vec<_>>())?, recordio::CONTENT_TYPE)
+        }
+        (ResponseFormat::Csv, [only]) => Answer::text(lines(only)?, "text/csv"),
+        (ResponseFormat::Csv, _) => {
+            let words = "CSV is for a model with one output; this model has several: accept application/json";
+            return Err(Refusal::invalid(words));
+        }
+        (ResponseFormat::Json, [only]) if is_of_classes(model, only)? => {
+            Answer::text(classes(model, only.tensor().bytes())?, "application/json")
+        }
+        (ResponseFormat::Json, _) => Answer::text(object(model, outputs)?, "application/json"),
+    })
+}
+
+/// Writes the outputs as a JSON object of their numbers by name.
+fn object(model: &Model, outputs: &[ReadGuard<'_>]) -> Result<Vec<u8>, Refusal> {
+    let mut text = vec![b'{'];
+    for (output, guard) in model.outputs.iter().zip(outputs) {
+        numbers_of(output, guard, &mut text)?;
+    }
+    text.push(b'}');
+    Ok(text)
 }
 
 /// Writes the outputs as a JSON list of nested lists.
