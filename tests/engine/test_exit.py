@@ -42,7 +42,7 @@ CTRL_C = (
     + """
 import json, os, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs lack it
-x = mx.nd.array(np.tile(images, (12, 1, 1, 1))[:4096])
+x = mx.nd.array(images)
 right = net(x).asnumpy()
 
 # The last call waits for this, whatever the machine does.
@@ -69,7 +69,7 @@ ended, waits = [], {
 }
 for name in ("waitall", "wait_to_read", "asnumpy", "waitall", "wait_to_read"):
     go.clear()
-    ys = [net(x) for _ in range(40)] + [net(mx.nd.Custom(x, op_type="gate_of_exits"))]
+    ys = [net(x) for _ in range(8)] + [net(mx.nd.Custom(x, op_type="gate_of_exits"))]
     thread = threading.Thread(target=press, args=(0.2,))
     try:
         thread.start()
@@ -80,7 +80,7 @@ for name in ("waitall", "wait_to_read", "asnumpy", "waitall", "wait_to_read"):
     go.set()
     thread.join()
     mx.nd.waitall()
-    assert all(np.array_equal(y.asnumpy(), right) for y in ys[::20]), "an answer changed"
+    assert all(np.array_equal(y.asnumpy(), right) for y in ys), "an answer changed"
 assert ((mx.nd.ones((3,)) + 1).asnumpy() == 2).all()
 assert np.array_equal(net(x).asnumpy(), right)
 print(json.dumps(ended))

@@ -80,7 +80,9 @@ def body(i):
 print(json.dumps(growth(12, body)))
 """
     )
-    assert last_json(run_python(code, resnet18, timeout=120)) < 60
+    # Models that are kept would show eight times, at 45 MB or more. Two may be there at the same
+    # moment: the next one is read while the last work of the one before ends.
+    assert last_json(run_python(code, resnet18, timeout=120)) < 200
 
 
 LIMIT = """

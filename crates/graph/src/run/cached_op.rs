@@ -234,11 +234,6 @@ impl CachedOp {
         Ok(signatures)
     }
 
-    /// The graph after all passes, as text.
-    pub fn graph_text(&self) -> String {
-        self.graph().to_string()
-    }
-
     /// Statistics of the plan caches, added up.
     pub fn stats(&self) -> CacheStats {
         match &self.body {

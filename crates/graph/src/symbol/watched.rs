@@ -171,7 +171,7 @@ impl WatchedGraph {
     /// Prepares a graph. With `inputs_too` the listener hears the inputs of operators as well.
     pub fn new(symbol: &Symbol, listener: Listener, inputs_too: bool) -> Result<WatchedGraph, OpError> {
         let nodes = symbol.topo();
-        let Results { mut entries, first, hidden } = Results::of(&nodes, listener)?;
+        let AllResults { mut entries, first, hidden } = AllResults::of(&nodes, listener)?;
         // Outputs that are variables, so that these are among the inputs.
         entries.extend(symbol.outputs().iter().filter(|entry| entry.node.is_variable()).cloned());
         let everything = Symbol::from_entries(entries);
@@ -212,16 +212,16 @@ impl WatchedGraph {
 
 /// The results of all operators in one list, and where those of a node begin, by its address.
 #[derive(Default)]
-struct Results {
+struct AllResults {
     entries: Vec<NodeEntry>,
     first: HashMap<usize, usize>,
     /// results that MXNet hides, and the node that returns them
     hidden: HashMap<usize, (usize, Arc<Node>)>,
 }
 
-impl Results {
-    fn of(nodes: &[Arc<Node>], listener: Listener) -> Result<Results, OpError> {
-        let mut all = Results::default();
+impl AllResults {
+    fn of(nodes: &[Arc<Node>], listener: Listener) -> Result<AllResults, OpError> {
+        let mut all = AllResults::default();
         for node in nodes.iter().filter(|node| !node.is_variable()) {
             all.first.insert(address(node), all.entries.len());
             all.entries.extend((0..node.num_outputs()).map(|i| NodeEntry::new(node.clone(), i)));

@@ -153,11 +153,11 @@ impl Packing for Int8Lstm {
     }
 }
 
-/// What the gates of a pass are computed from.
+/// Numbers from which a pass computes its gates.
 struct Gates {
     scales: Scratch<f32>,
     bias: Scratch<f32>,
-    /// what the shift of the data adds to the sums of a row
+    /// addend of each row, from the shift of the data
     added: Scratch<f32>,
     /// sums of the inputs, for the batch of each step
     inputs: Scratch<i32>,

@@ -228,27 +228,6 @@ impl SparseContent {
             }
         }
     }
-
-    /// Copies of all parts in new memory.
-    pub fn try_clone(&self, engine: &'static Engine) -> Result<SparseContent, OpError> {
-        let copy = |block: &Block, bytes: usize| {
-            let mut made = allocate(engine, bytes)?;
-            made.as_mut_slice()[..bytes].copy_from_slice(&block.as_slice()[..bytes]);
-            Ok::<Block, OpError>(made)
-        };
-        let pointers = match &self.pointers {
-            Some((block, count)) => Some((copy(block, count * size_of::<i64>())?, *count)),
-            None => None,
-        };
-        Ok(SparseContent {
-            stored: self.stored,
-            width: self.width,
-            dtype: self.dtype,
-            values: copy(&self.values, self.value_bytes().len())?,
-            indices: copy(&self.indices, self.stored * size_of::<i64>())?,
-            pointers,
-        })
-    }
 }
 
 /// Shape of the values of an array of this type with this number of positions.
