@@ -80,7 +80,8 @@ def sequence() -> Iterator[Call]:
 
 def recurrent() -> Iterator[Call]:
     gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
-    for mode, layers, two, dtype in itertools.product(gates, (1, 3), (False, True), ("float32", "float64")):
+    kinds = itertools.product((1, 3), (False, True), ("float32", "float64"))
+    for mode, (layers, two, dtype) in itertools.product(gates, [*kinds, (3, True, "float16")]):
         for projection in (None, 3) if mode == "lstm" else (None,):
             inputs, size, batch, directions = 4, 5, 2, 1 + two
             hidden, rows = projection or size, 5 * gates[mode]

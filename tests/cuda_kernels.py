@@ -22,6 +22,7 @@ import numpy as np
 
 import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
+from cuda_edges import EDGES
 from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
 from cuda_linalg import LINEAR_ALGEBRA, in_np
@@ -539,6 +540,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     **LINEAR_ALGEBRA,
     **INT8,
     **VISION,
+    **EDGES,
     "products": products,
     # Their blocks compute as those of small products do: one order suffices.
     "grids": products_of_several_grids,
@@ -547,7 +549,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
 }
 WITH_BARRIERS = {
     *("reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"),
-    *("linalg", "int8", "matching", "proposals", "multibox_target"),
+    *("linalg", "int8", "matching", "proposals", "multibox_target", "edges"),
 }
 
 

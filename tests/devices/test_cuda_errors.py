@@ -75,7 +75,9 @@ def test_several_indices_out_of_range_fail_as_on_the_cpu(gpus) -> None:
     done = run_python(
         """
         import mxrt as mx
-        for places in ([[0, 1], [1, -9]], [[7, 1], [0, 0]], [[2e9, 1], [0, 0]]):
+        nan = float("nan")
+        cases = [[0, 1], [1, -9]], [[7, 1], [0, 0]], [[2e9, 1], [0, 0]], [[0, 8, 7], [5, 0, 9]], [[0, 1], [nan, 9]]
+        for places in cases:
             said = []
             for ctx in (mx.cpu(), mx.gpu(0)):
                 x = mx.nd.array([[1, 2], [3, 4], [5, 6]], ctx=ctx)
@@ -94,6 +96,8 @@ def test_several_indices_out_of_range_fail_as_on_the_cpu(gpus) -> None:
         "index -9 is out of range for axis 1 with size 2: expected -2 <= index < 2",
         "index 7 is out of range for axis 0 with size 3: expected -3 <= index < 3",
         "index 2000000000 is out of range for axis 0 with size 3: expected -3 <= index < 3",
+        "index 8 is out of range for axis 0 with size 3: expected -3 <= index < 3",
+        "index -9223372036854775808 (or NaN) is out of range for axis 1 with size 2: expected -2 <= index < 2",
     ]
 
 

@@ -53,7 +53,7 @@ KERNEL void __launch_bounds__(256, 2) histogram_edges(Histogram p) {
     for (i64 i = first(); i <= p.count; i += stride()) {
         if (i < p.count) p.counts[i] = 0;
         double v = (p.high * (double)i + (double)(p.count - i) * p.low) / (double)p.count;
-        if (!p.bins) store<double>(p.edges, p.dtype, i, v);
+        if (!p.bins) store_converted(p.edges, p.dtype, i, v);
     }
 }
 ENTRY(histogram_edges)

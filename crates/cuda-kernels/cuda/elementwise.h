@@ -17,10 +17,10 @@ template <class T> DEVICE void elementwise(const ElementProgram& program) {
                     i64 at = operand.strided ? place(program.axes, operand.steps, i) : i;
                     return load<T>(operand.at, operand.dtype, at);
                 }
-                return source == -STEPS - 1 ? (T)step.number : ~source == s - 1 ? last : result[~source];
+                return source == -STEPS - 1 ? step_number<T>(step.number) : ~source == s - 1 ? last : result[~source];
             };
             T a = read(step.a), b = read(step.b);
-            last = apply<T>(step.function, a, b, (T)step.p, (T)step.q, program.out_dtype == I64);
+            last = apply<T>(step.function, a, b, step.p, step.q, program.out_dtype == I64);
             result[s] = last;
         }
         store<T>(program.out, program.out_dtype, i, last);
@@ -32,17 +32,6 @@ KERNEL void __launch_bounds__(256, 2) elementwise_f64(ElementProgram program) { 
 ENTRY(elementwise_f64)
 KERNEL void __launch_bounds__(256, 2) elementwise_i64(ElementProgram program) { elementwise<i64>(program); }
 ENTRY(elementwise_i64)
-
-// Floats become integers as the CPU converts them, which then keep the last bits of a narrow type;
-// anything but zero is true.
-DEVICE void store_converted(void* to, int dtype, i64 i, double v) {
-    if (dtype == BOOL)
-        store<i64>(to, BOOL, i, v != 0);
-    else if (dtype >= U8)
-        store<i64>(to, dtype, i, c_whole(v, dtype == I64));
-    else
-        store<double>(to, dtype, i, v);
-}
 
 struct Cast {
     void* to;

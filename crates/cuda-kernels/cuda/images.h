@@ -68,7 +68,7 @@ KERNEL void __launch_bounds__(256, 2) bordered_image(BorderedImage p) {
         i64 y = border_source(p.kind, row - p.before[0], p.size[0]);
         i64 x = border_source(p.kind, pixel - row * p.columns - p.before[1], p.size[1]);
         if (y >= 0 && x >= 0) copy_element(p.to, i, p.from, (y * p.size[1] + x) * p.channels + channel, p.bytes);
-        else store<double>(p.to, p.dtype, i, p.colour[channel]);
+        else store_converted(p.to, p.dtype, i, p.colour[channel]);
     }
 }
 ENTRY(bordered_image)

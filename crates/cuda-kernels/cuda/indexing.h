@@ -52,7 +52,7 @@ KERNEL void __launch_bounds__(256, 2) one_hot(OneHot p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
         bool is = load<i64>(p.indices, p.index_dtype, i / p.depth) == i % p.depth;
-        store<double>(p.to, p.dtype, i, is ? p.on : p.off);
+        store_converted(p.to, p.dtype, i, is ? p.on : p.off);
     }
 }
 ENTRY(one_hot)
@@ -85,11 +85,12 @@ struct GatherRows {
     int axes, size, index_dtype, unused;
     i64 sizes[AXES];
 };
-// Reports the axis beside the index, as far as 60 bits hold it.
-DEVICE void report_axis(u64* status, int axis, i64 index) {
-    i64 end = 1ll << 58;
-    i64 held = index < -end ? -end : index >= end ? end - 1 : index;
-    report(status, (u64)(axis + 1) << 60 | (u64)(held + end));
+// Reports axis, position and index, so that the first index of the first axis is heard, as on the
+// CPU. Positions and indices are cut to 22 and 38 bits, except for the index that NaN becomes.
+DEVICE void report_place(u64* status, int axis, i64 position, i64 index) {
+    i64 end = 1ll << 37, last = (1 << 22) - 1;
+    i64 held = index == (i64)0x8000000000000000ull ? -end : index <= -end ? 1 - end : index >= end ? end - 1 : index;
+    report_least(status, (u64)(axis + 1) << 60 | (u64)(position < last ? position : last) << 38 | (u64)(held + end));
 }
 // The row that the indices at position `k` name.
 template <class P> DEVICE i64 named_row(const P& p, i64 k) {
@@ -98,7 +99,7 @@ template <class P> DEVICE i64 named_row(const P& p, i64 k) {
     for (int a = 0; a < p.axes; a++) {
         i64 index = load<i64>(p.indices, p.index_dtype, a * p.count + k), size = p.sizes[a];
         bool inside = index >= -size && index < size;
-        if (!inside) report_axis(p.status, a, index);
+        if (!inside) report_place(p.status, a, k, index);
         row = row * size + (!inside ? 0 : index < 0 ? index + size : index);
     }
     return row;

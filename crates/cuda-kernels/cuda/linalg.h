@@ -353,7 +353,16 @@ template <class T> DEVICE double reflection(T* row, i64 i, i64 n) {
     }
     double alpha = over_lanes(false, first);
     is_up = over_lanes(false, is_up), largest = over_lanes(true, largest), others = over_lanes(false, others);
-    double scale = m_fabs(alpha) > largest ? m_fabs(alpha) : largest;
+    double scale = m_fabs(alpha) > largest ? m_fabs(alpha) : largest, unit = 1;
+    // A length this small has few digits; NaN alone has none.
+    ROLLED
+    while (scale > 0 && others > 0 && scale < 2.2250738585072014e-308 / 2.220446049250313e-16) {
+        const double UP = 1267650600228229401496703205376.0;
+        ROLLED
+        for (i64 c = begin; c < n; c += 32)
+            if (c >= i) row[c] = (T)((double)row[c] * UP);
+        alpha *= UP, scale *= UP, unit *= UP;
+    }
     ROLLED
     for (i64 c = begin; c < n; c += 32) {
         double v = (double)row[c] / scale;
@@ -369,7 +378,7 @@ template <class T> DEVICE double reflection(T* row, i64 i, i64 n) {
         double v = c == i ? alpha - beta : (double)row[c];
         if (c >= i) row[c] = reflects ? (T)(v / length * 1.4142135623730951) : 0;
     }
-    return reflects ? beta : alpha;
+    return (reflects ? beta : alpha) / unit;
 }
 template <class T> DEVICE void reflect(T* row, const T* vector, i64 i, i64 n) {
     i64 begin = i / 32 * 32 + threadIdx.x % 32;
@@ -543,6 +552,19 @@ ENTRY_WITH_BARRIERS(tridiagonal_f32)
 KERNEL void __launch_bounds__(256, 2) tridiagonal_f64(Eigen p) { tridiagonal<double>(p); }
 ENTRY_WITH_BARRIERS(tridiagonal_f64)
 
+// What is far below the rounding of the largest number: where the rank is not full, the diagonal is
+// rounding too, and nothing would be small next to it.
+DEVICE double eigen_rounding(const EigenNumbers& a, i64 n) {
+    double most = 0;
+    ROLLED
+    for (i64 i = 0; i < n; i++) {
+        double on = m_fabs(a.diagonal[i]), beside = m_fabs(a.beside[i]);
+        most = on > most ? on : most;
+        most = beside > most ? beside : most;
+    }
+    double least = most * (2.220446049250313e-16 / 256);
+    return least > 2.2250738585072014e-308 ? least : 2.2250738585072014e-308;
+}
 // One QL step on the rows from `low` to `high`, shifted by an estimate of the eigenvalue at `low`.
 // Returns the number of rotations.
 DEVICE int eigen_step(const EigenNumbers& a, i64 low, i64 high) {
@@ -579,6 +601,7 @@ template <class T> DEVICE void rotate_vectors(const Eigen& p) {
         if (*numbers.scale != *numbers.scale) continue;
         i64 low = 0;
         int steps = 0;
+        double least = threadIdx.x == 0 ? eigen_rounding(numbers, n) : 0;
         ROLLED
         for (;;) {
             if (threadIdx.x == 0) {
@@ -590,7 +613,7 @@ template <class T> DEVICE void rotate_vectors(const Eigen& p) {
                     for (; high < n - 1; high++) {
                         double size = m_fabs(numbers.diagonal[high]) + m_fabs(numbers.diagonal[high + 1]);
                         double beside = m_fabs(numbers.beside[high]);
-                        if (beside <= 2.220446049250313e-16 * size || beside < 2.2250738585072014e-308) break;
+                        if (beside <= 2.220446049250313e-16 * size || beside < least) break;
                     }
                     if (high == low) continue;
                     if (++steps > 80) {
@@ -629,6 +652,8 @@ ENTRY_WITH_BARRIERS(rotate_vectors_f32)
 KERNEL void __launch_bounds__(256, 2) rotate_vectors_f64(Eigen p) { rotate_vectors<double>(p); }
 ENTRY_WITH_BARRIERS(rotate_vectors_f64)
 
+// In the order of eigenvalues -0 is before 0, as on the CPU.
+DEVICE bool is_before(double a, double b) { return a < b || (a == b && bits_of(a) > bits_of(b) && a == 0); }
 // A warp for each vector. The first of the numbers of largest magnitude is positive.
 template <class T> DEVICE void order_vectors(const Eigen& p) {
     i64 n = p.order, lane = threadIdx.x % 32, warps = blockDim.x / 32;
@@ -643,7 +668,7 @@ template <class T> DEVICE void order_vectors(const Eigen& p) {
         ROLLED
         for (i64 c = lane; c < n && scale == scale; c += 32) {
             double other = numbers.diagonal[c];
-            before += other < value || (other == value && c < vector);
+            before += is_before(other, value) || (!is_before(value, other) && c < vector);
             T size = m_fabs(row[c]);
             if (size > most) most = size, at = c;
         }

@@ -118,7 +118,7 @@ KERNEL void __launch_bounds__(256, 2) choose(Choose p) {
         i64 at = p.strided ? place(p.axes, p.condition_steps, i) : i;
         int which = load<double>(p.condition, p.condition_dtype, at) != 0 ? 0 : 1;
         if (!p.arrays[which]) {
-            store<double>(p.to, p.dtype, i, p.numbers[which]);
+            store_converted(p.to, p.dtype, i, p.numbers[which]);
             continue;
         }
         i64 from = i;

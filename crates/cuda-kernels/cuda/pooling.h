@@ -15,12 +15,15 @@ struct Pooling {
     i64 n, planes;
     Divisor inner;    // arrays are [planes][spatial...][inner]
     int size[3], out[3], kernel[3], step[3], pad[3];
-    int fold, p, dtype, together, unused;    // together: aligned for pieces
+    int fold, p, dtype, together;    // together: aligned for pieces
+    int nothing_is_nan;              // the mean of no places
 };
 // What one pixel of the result reads. An average counts padding (`whole`), but nothing behind it.
+// Both products have negative factors where a window begins after what it reaches into.
 struct Window {
     int low[3], high[3];
     i64 whole, inside;
+    SPECIAL bool is_empty() const { return low[0] >= high[0] || low[1] >= high[1] || low[2] >= high[2]; }
 };
 DEVICE Window window(const Pooling& p, u32 pixel) {
     Window w;
@@ -34,21 +37,22 @@ DEVICE Window window(const Pooling& p, u32 pixel) {
         w.whole *= (end < limit ? end : limit) - begin;
         w.low[a] = begin < 0 ? 0 : begin;
         w.high[a] = end < p.size[a] ? end : p.size[a];
-        w.inside *= w.high[a] > w.low[a] ? w.high[a] - w.low[a] : 0;
+        w.inside *= w.high[a] - w.low[a];
     }
     return w;
 }
 // A window in the padding altogether has the lowest finite number.
 template <class T, int D> DEVICE T pool_start(int fold) { return fold == POOL_MAX ? Lowest<D>::number : 0; }
 template <class T> DEVICE T pool_join(int fold, int p, T v, T e) {
-    if (fold == POOL_MAX) return v > e ? v : e;
+    // NaN is larger than nothing, as on the CPU.
+    if (fold == POOL_MAX) return e > v ? e : v;
     if (fold == POOL_LP) return v + (p == 1 ? e : p == 2 ? e * e : e * e * e);
     return v + e;
 }
 template <class T> DEVICE T pool_mean(const Pooling& p, const Window& w, T v) {
-    if (p.fold == POOL_AVERAGE) return v / (T)w.whole;
-    if (p.fold == POOL_AVERAGE_INSIDE) return v / (T)w.inside;
-    return v;
+    if (p.fold != POOL_AVERAGE && p.fold != POOL_AVERAGE_INSIDE) return v;
+    i64 places = p.fold == POOL_AVERAGE ? w.whole : w.inside;
+    return v / (T)(places < 1 && !(places == 0 && p.nothing_is_nan) ? 1 : places);
 }
 
 // D: the type of elements.
@@ -148,7 +152,8 @@ template <int D> DEVICE void pool_shared(const Pooling& p) {
     u32 pixel = blockIdx.x / across, begin = blockIdx.x % across * POOL_PIECES, piece = begin + threadIdx.x % POOL_PIECES;
     u32 pixels = p.out[0] * p.out[1] * p.out[2], plane = pixel / pixels;
     Window w = window(p, pixel % pixels);
-    u32 width = w.high[2] - w.low[2], height = w.high[1] - w.low[1], taps = piece < inner ? (u32)w.inside : 0;
+    u32 width = w.high[2] - w.low[2], height = w.high[1] - w.low[1];
+    u32 taps = piece < inner && !w.is_empty() ? (u32)w.inside : 0;
     float v[COUNT] = {};
     ROLLED
     for (u32 tap = threadIdx.x / POOL_PIECES; tap < taps; tap += POOL_THREADS / POOL_PIECES) {

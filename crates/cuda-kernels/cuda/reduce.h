@@ -232,30 +232,25 @@ struct Variances {
     double divisor;
     int root, unused;
 };
-template <class T> DEVICE void variances(const Variances& v) {
+// In double precision throughout, as on the CPU: squares may be out of the range of single precision.
+KERNEL void __launch_bounds__(ROW_THREADS, 4) variances(Variances v) {
     DYNAMIC_SHARED(double, shared);
     const Reduce& p = v.of;
     ROLLED
     for (i64 r = blockIdx.x; r < p.results; r += gridDim.x) {
         i64 base = place(p.kept, p.kept_steps, r);
-        Sum<T> sum, squares;
+        auto at = [&](i64 i) -> double { return load<double>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)); };
+        double sum = 0, squares = 0;
         ROLLED
-        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS)
-            sum.add(load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)));
-        T mean = (T)(over_block(SUM, sum.all(), shared) / (double)p.count);
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) sum += at(i);
+        double mean = over_block(SUM, sum, shared) / (double)p.count;
         ROLLED
-        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) {
-            T d = load<T>(p.from, p.dtype, base + place(p.gone, p.gone_steps, i)) - mean;
-            squares.add(d * d);
-        }
-        double variance = over_block(SUM, squares.all(), shared) / v.divisor;
+        for (i64 i = threadIdx.x; i < p.count; i += ROW_THREADS) squares += (at(i) - mean) * (at(i) - mean);
+        double variance = over_block(SUM, squares, shared) / v.divisor;
         if (threadIdx.x == 0) store<double>(p.to, p.to_dtype, r, v.root ? sqrt(variance) : variance);
     }
 }
-KERNEL void __launch_bounds__(ROW_THREADS, 4) variances_f32(Variances p) { variances<float>(p); }
-ENTRY_WITH_BARRIERS(variances_f32)
-KERNEL void __launch_bounds__(ROW_THREADS, 4) variances_f64(Variances p) { variances<double>(p); }
-ENTRY_WITH_BARRIERS(variances_f64)
+ENTRY_WITH_BARRIERS(variances)
 
 struct RunningSum {
     void* to;

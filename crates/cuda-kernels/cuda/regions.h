@@ -102,15 +102,29 @@ ENTRY(roi_align_f32)
 KERNEL void __launch_bounds__(256, 2) roi_align_f64(Regions p) { roi_align<double>(p); }
 ENTRY(roi_align_f64)
 
+// What 64 bits do not hold becomes their end; NaN becomes zero.
+#define ENDS_OF_64_BITS const i64 LOWEST = (i64)0x8000000000000000ull, HIGHEST = 0x7fffffffffffffffll
+DEVICE i64 saturated(double v) {
+    ENDS_OF_64_BITS;
+    return v != v ? 0 : v >= 9223372036854775808.0 ? HIGHEST : v < -9223372036854775808.0 ? LOWEST : (i64)v;
+}
+DEVICE i64 saturated_sum(i64 a, i64 b) {
+    ENDS_OF_64_BITS;
+    return b > 0 && a > HIGHEST - b ? HIGHEST : b < 0 && a < LOWEST - b ? LOWEST : a + b;
+}
+DEVICE i64 saturated_difference(i64 a, i64 b) {
+    ENDS_OF_64_BITS;
+    return b < 0 && a > HIGHEST + b ? HIGHEST : b > 0 && a < LOWEST + b ? LOWEST : a - b;
+}
 // Pixels of a bin along an axis.
 template <class T> DEVICE void pixels(const Regions& p, i64 region, int axis, int bin, i64* low, i64* high) {
     T scale = (T)p.scale;
-    i64 begin = (i64)m_round((double)(load<T>(p.regions, p.dtype, 5 * region + 2 - axis) * scale));
-    i64 end = (i64)m_round((double)(load<T>(p.regions, p.dtype, 5 * region + 4 - axis) * scale));
-    i64 size = end - begin + 1 > 1 ? end - begin + 1 : 1;
-    T each = (T)size / (T)p.bins[axis];
-    *low = (i64)m_floor((double)((T)bin * each)) + begin;
-    *high = (i64)m_ceil((double)((T)(bin + 1) * each)) + begin;
+    i64 begin = saturated(m_round((double)(load<T>(p.regions, p.dtype, 5 * region + 2 - axis) * scale)));
+    i64 end = saturated(m_round((double)(load<T>(p.regions, p.dtype, 5 * region + 4 - axis) * scale)));
+    i64 size = saturated_sum(saturated_difference(end, begin), 1);
+    T each = (T)(size > 1 ? size : 1) / (T)p.bins[axis];
+    *low = saturated_sum(saturated(m_floor((double)((T)bin * each))), begin);
+    *high = saturated_sum(saturated(m_ceil((double)((T)(bin + 1) * each))), begin);
     *low = *low < 0 ? 0 : *low > p.size[axis] ? p.size[axis] : *low;
     *high = *high < 0 ? 0 : *high > p.size[axis] ? p.size[axis] : *high;
 }

@@ -24,7 +24,7 @@ KERNEL void __launch_bounds__(256, 2) sequence(Sequence p) {
             length = length < 0 ? 0 : length > p.time ? p.time : length;
         }
         if (p.kind == MASK && t >= length) {
-            store<double>(p.to, p.dtype, i, p.value);
+            store_converted(p.to, p.dtype, i, p.value);
             continue;
         }
         if (p.kind == LAST) t = length > 0 ? length - 1 : 0;

@@ -13,6 +13,7 @@ template <class T> DEVICE T load(const void* at, int dtype, i64 i) {
         case I32: return (T)((const int*)at)[i];
         case I8: return (T)((const signed char*)at)[i];
         case I64: return (T)((const i64*)at)[i];
+        case BOOL: return (T)(((const unsigned char*)at)[i] != 0);
         default: return (T)((const unsigned char*)at)[i];
     }
 }
@@ -26,8 +27,36 @@ template <class T> DEVICE void store(void* at, int dtype, i64 i, T v) {
         // GPUs would make the nearest number of a float that 8 bits do not hold.
         case I8: ((signed char*)at)[i] = (signed char)(int)v; break;
         case I64: ((i64*)at)[i] = (i64)v; break;
+        case BOOL: ((unsigned char*)at)[i] = v != 0; break;
         default: ((unsigned char*)at)[i] = (unsigned char)(int)v;
     }
+}
+
+// As C converts on the host; what the type has no number for becomes the lowest of 32 or 64 bits.
+DEVICE i64 c_whole(double v, bool wide) {
+    double end = wide ? 9223372036854775808.0 : 2147483648.0;
+    return v > (wide ? -end : -end - 1) && v < end ? (i64)v : wide ? (i64)0x8000000000000000ull : -2147483648ll;
+}
+// Indices and lengths may be floats, of which GPUs would make the nearest number of 64 bits.
+template <> SPECIAL i64 load<i64>(const void* at, int dtype, i64 i) {
+    switch (dtype) {
+        case F32: return c_whole(((const float*)at)[i], true);
+        case F64: return c_whole(((const double*)at)[i], true);
+        case F16: return c_whole(load_half(((const unsigned short*)at)[i]), true);
+        case I32: return ((const int*)at)[i];
+        case I8: return ((const signed char*)at)[i];
+        case I64: return ((const i64*)at)[i];
+        case BOOL: return ((const unsigned char*)at)[i] != 0;
+        default: return ((const unsigned char*)at)[i];
+    }
+}
+// Floats become integers as the CPU converts them, which then keep the last bits of a narrow type;
+// anything but zero is true.
+DEVICE void store_converted(void* to, int dtype, i64 i, double v) {
+    if (dtype >= U8 && dtype != BOOL)
+        store<i64>(to, dtype, i, c_whole(v, dtype == I64));
+    else
+        store<double>(to, dtype, i, v);
 }
 
 // An element as it is; `size` is its bytes.

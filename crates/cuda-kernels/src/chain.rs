@@ -69,12 +69,12 @@ fn applications_of(steps: &[ElementStepArgument], element: &str, out_dtype: i32)
     let mut body = String::new();
     for (s, step) in steps.iter().enumerate() {
         let read = |source: i32| match source {
-            NUMBER => format!("({element})p.step[{s}].number"),
+            NUMBER => format!("step_number<{element}>(p.step[{s}].number)"),
             0.. => format!("x{source}[u]"),
             _ => format!("r{}", !source),
         };
         let (function, a, b) = (step.function, read(step.a), read(step.b));
-        let parameters = format!("({element})p.step[{s}].p, ({element})p.step[{s}].q, {out_dtype} == I64");
+        let parameters = format!("p.step[{s}].p, p.step[{s}].q, {out_dtype} == I64");
         let _ = writeln!(body, "            {element} r{s} = apply<{element}>({function}, {a}, {b}, {parameters});");
     }
     body

@@ -5,8 +5,9 @@ use crate::arguments::{
     STEPS,
 };
 use crate::chain;
-use crate::launch::{Bound, Computes, axes, code, computes, each, known, reads};
+use crate::launch::{Bound, Computes, axes, code, computes, each, known, launch, reads};
 use mxrt_cuda::Text;
+use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::strides;
 use mxrt_ops::{DeviceOperands, Elementwise, KernelForm, Signature, StepInput};
@@ -42,8 +43,14 @@ fn unary(function: Unary, computes: Computes) -> Option<(i32, f64, f64)> {
         Unary::SmoothL1 { sigma } => (sigma, 0.0),
         _ => (0.0, 0.0),
     };
-    let kind = if computes == Computes::Whole { "WHOLE_UNARY" } else { "UNARY" };
-    Some((find(kind, &format!("{function:?}"))?, p, q))
+    let name = format!("{function:?}");
+    let number = match (computes, function) {
+        // Its parameter becomes a whole number first.
+        (Computes::Whole, Unary::SmoothL1 { .. }) => None,
+        (Computes::Whole, _) => find("WHOLE_UNARY", &name).or_else(|| find("UNARY", &name)),
+        _ => find("UNARY", &name),
+    };
+    Some((number?, p, q))
 }
 
 fn find(kind: &str, debug: &str) -> Option<i32> {
@@ -73,6 +80,18 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         }
         _ => None,
     }
+}
+
+/// Converts `n` elements of an array to those of another type.
+pub(crate) fn convert(
+    ctx: &DeviceCtx<'_>,
+    (to, to_dtype): (DevicePtr, DType),
+    (from, from_dtype): (DevicePtr, DType),
+    n: usize,
+) -> Result<(), OpError> {
+    let Some(grid) = each(n) else { return Ok(()) };
+    let (to_dtype, from_dtype) = (code(to_dtype), code(from_dtype));
+    launch(ctx, c"cast", grid, &CastArgument { to: to.0, from: from.0, n: n as i64, to_dtype, from_dtype })
 }
 
 /// A function of elements that are converted to a type first.

@@ -125,10 +125,13 @@ fn bind_gather_rows(sizes: &[usize], inner: usize, signature: &Signature<'_>) ->
     }))
 }
 
-/// The error of an index that `report_axis` of the text reports.
+/// The error of an index that `report_place` of the text reports.
 pub(crate) fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
     let axis = (said >> 60).saturating_sub(1) as usize;
-    let index = (said & ((1 << 60) - 1)) as i64 - (1 << 58);
+    let index = match (said & ((1 << 38) - 1)) as i64 {
+        0 => i64::MIN,
+        held => held - (1 << 37),
+    };
     let size = sizes.get(axis).copied().unwrap_or(0);
     let low = (size as i64).wrapping_neg();
     OpError::new(FailureKind::Index, KernelError::IndexOutOfRange { index, axis, size, low }.to_string())

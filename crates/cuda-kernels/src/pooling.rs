@@ -69,7 +69,8 @@ pub(crate) fn argument(
         p,
         dtype: code(input.dtype),
         together: 0,
-        unused: 0,
+        // As in MXNet.
+        nothing_is_nan: i32::from(rank == 3),
     })
 }
 

@@ -3,13 +3,14 @@
 //! States are written into the outputs of their steps, and the next step reads them from there.
 
 use crate::arguments::RecurrentStepArgument;
+use crate::elementwise::convert;
 use crate::launch::{Bound, each, launch};
 use crate::moving::copy_rows;
 use crate::product::{MatrixRows, multiply};
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_kernels::recurrent::{Cell, PassPlaces, Recurrent};
-use mxrt_ops::{DeviceOperands, KernelForm, Signature};
-use mxrt_tensor::DType;
+use mxrt_ops::{DeviceKernel, DeviceOperands, KernelForm, Signature};
+use mxrt_tensor::{DType, TensorType};
 use std::ffi::CStr;
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
@@ -18,10 +19,34 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     let kernel = match dtype {
         DType::F32 => c"recurrent_step_f32",
         DType::F64 => c"recurrent_step_f64",
+        DType::F16 => return bind_in_single(form, signature),
         _ => return None,
     };
     let memory = CallMemory::of(&layers, dtype.size())?;
     Some(Bound::new(move |ctx, at| Stack { layers, dtype, kernel, memory, ctx, at }.run()))
+}
+
+/// Layers of half precision, whose arrays are converted to single precision and back.
+fn bind_in_single(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    let single = |arrays: &[TensorType]| -> Vec<TensorType> {
+        arrays.iter().map(|array| TensorType::new(DType::F32, array.shape.clone())).collect()
+    };
+    let (inputs, outputs) = (single(signature.inputs), single(signature.outputs));
+    let dtypes: Vec<DType> = signature.inputs.iter().map(|array| array.dtype).collect();
+    let layers = bind(form, &Signature { inputs: &inputs, outputs: &outputs, ..*signature })?;
+    Some(Bound::new(move |ctx, at| {
+        let memory = |arrays: &[TensorType]| -> Result<Vec<DevicePtr>, OpError> {
+            arrays.iter().map(|array| ctx.scratch(array.bytes().max(1))).collect()
+        };
+        let (from, to) = (memory(&inputs)?, memory(&outputs)?);
+        for (i, array) in inputs.iter().enumerate() {
+            convert(ctx, (from[i], DType::F32), (at.inputs[i], dtypes[i]), array.shape.size())?;
+        }
+        layers.enqueue(ctx, &DeviceOperands { inputs: &from, outputs: &to, ..*at })?;
+        outputs.iter().enumerate().try_for_each(|(i, array)| {
+            convert(ctx, (at.outputs[i], DType::F16), (to[i], DType::F32), array.shape.size())
+        })
+    }))
 }
 
 /// Bytes of the parts of the memory of a call.

@@ -112,14 +112,12 @@ fn bind_truths(every: bool, reduced: &[bool], signature: &Signature<'_>) -> Opti
 }
 
 fn bind_variances(reduced: &[bool], divisor: f64, root: bool, signature: &Signature<'_>) -> Option<Bound> {
-    let input = signature.inputs.first()?;
-    let name = match [input.dtype, signature.outputs.first()?.dtype].map(computes) {
-        [Some(Computes::Single), Some(Computes::Single)] => c"variances_f32",
-        [Some(_), Some(Computes::Single | Computes::Double)] => c"variances_f64",
-        _ => return None,
-    };
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    if !known(input) || !known(output) || !output.dtype.is_float() {
+        return None;
+    }
     let of = over_axes(0, reduced, signature)?;
-    Some(Bound::kernel(name, each_row(of.results as usize), move |at| VariancesArgument {
+    Some(Bound::kernel(c"variances", each_row(of.results as usize), move |at| VariancesArgument {
         of: of.with_addresses(at),
         divisor,
         root: i32::from(root),

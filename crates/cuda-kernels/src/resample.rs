@@ -2,6 +2,7 @@
 
 use crate::arguments::ResampleArgument;
 use crate::launch::{Bound, code, each, of_floats, small};
+use crate::moving;
 use mxrt_ops::{KernelForm, Resampling, Signature};
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
@@ -9,6 +10,10 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let name = of_floats(input.dtype, [c"resample_f32", c"resample_f64"])?;
     let (size, out) = (last_two(&input.shape)?, last_two(&output.shape)?);
+    if size == out && matches!(resampling, Resampling::Bilinear { .. }) {
+        // Infinity times a share of zero would be NaN.
+        return moving::bind(&KernelForm::Copy, signature);
+    }
     let scale = |axis: usize| match resampling {
         _ if out[axis] <= 1 => 0.0,
         Resampling::Bilinear { align_corners: true } => (size[axis] - 1) as f32 / (out[axis] - 1) as f32,

@@ -250,6 +250,11 @@ pub fn gelu(x: f64) -> f64 {
     0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
+/// The inverse hyperbolic cosine; NaN below 1, where that of `libm` may be a number.
+pub fn acosh(x: f64) -> f64 {
+    if x < 1.0 { f64::NAN } else { libm::acosh(x) }
+}
+
 /// The gamma function; NaN at negative integers.
 pub fn gamma(x: f64) -> f64 {
     libm::tgamma(x)

@@ -186,6 +186,13 @@ fn smooth_l1_of_integers_has_a_whole_parameter_as_in_mxnet() {
 }
 
 #[test]
+fn only_numbers_from_1_on_have_an_inverse_hyperbolic_cosine() {
+    let x = [-f32::INFINITY, -1e30, -65504.0, -1.0, 0.999];
+    assert!(map(Unary::Acosh, &x).iter().all(|v| v.is_nan()));
+    assert_eq!(map(Unary::Acosh, &[1.0f32, f32::INFINITY]), [0.0, f32::INFINITY]);
+}
+
+#[test]
 fn zeros_have_the_sign_that_they_are_given() {
     let bits = |x: Vec<f32>| x.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
     assert_eq!(bits(join(Binary::Copysign, &[0.0, 0.0], &[-1.0, 1.0])), [1 << 31, 0]);

@@ -113,7 +113,7 @@ macro_rules! unary_functions {
             f64: |x| x.tanh(), f32: vectors |x| math::tanh_f32(x), f64s: vectors |x| math::tanh_f64(x); cost: Vectors(300)
         }
         Asinh ["arcsinh" "_sparse_arcsinh"] "The inverse hyperbolic sine." { f64: |x| libm::asinh(x) }
-        Acosh ["arccosh" "_sparse_arccosh"] "The inverse hyperbolic cosine." { f64: |x| libm::acosh(x) }
+        Acosh ["arccosh" "_sparse_arccosh"] "The inverse hyperbolic cosine." { f64: |x| math::acosh(x) }
         Atanh ["arctanh" "_sparse_arctanh"] "The inverse hyperbolic tangent." { f64: |x| libm::atanh(x) }
         Degrees ["degrees" "_sparse_degrees"] "The angle in degrees, of one in radians." {
             f64: |x| DEGREES as f64 * x, f32: vectors |x| DEGREES * x; cost: Vectors(0)

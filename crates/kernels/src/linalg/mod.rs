@@ -163,7 +163,8 @@ fn reflection<T: Float>(x: &mut [T]) -> f64 {
     }
     // Scaled, so that no square overflows.
     let scale = largest.max(alpha.abs());
-    if scale < f64::MIN_POSITIVE / f64::EPSILON {
+    // NaN alone has no length.
+    if scale > 0.0 && scale < f64::MIN_POSITIVE / f64::EPSILON {
         // A length this small has few digits.
         const UP: f64 = (1u128 << 100) as f64;
         x.iter_mut().for_each(|v| *v = T::from_f64(v.to_f64() * UP));

@@ -170,6 +170,11 @@ fn rows_become_orthonormal() {
     let (mut q, mut l) = ([0.0; 4], [0.0; 4]);
     lq(&Serial, [2, 2], &[3.0, 0.0, 1.0, -2.0], &mut q, &mut l);
     assert_eq!((q, l), ([1.0, 0.0, 0.0, 1.0], [3.0, 0.0, 1.0, -2.0]));
+    // NaN next to zeros has no length that grows.
+    for row in [[0.0, f64::NAN], [f64::NAN, 0.0], [f64::NAN, f64::NAN], [f64::NAN, 5e-324]] {
+        lq(&Serial, [1, 2], &row, &mut q[..2], &mut l[..1]);
+        assert!(l[0].is_nan(), "{row:?}: {l:?}");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let data = &signature.inputs[0];
-    for_numeric(data.dtype, KernelForm::RunningSum { split: split_or_all(attrs.opt_int("axis"), &data.shape)? })
+    for_all(data.dtype, KernelForm::RunningSum { split: split_or_all(attrs.opt_int("axis"), &data.shape)? })
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

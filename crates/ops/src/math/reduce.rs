@@ -102,7 +102,13 @@ fn poison_infinite_sums<T: Element>(par: &dyn Par, x: &[T], shape: &[usize], red
 
 /// The form of a reduction to an output of the same dtype.
 pub(crate) fn reduction_form(reduction: Reduction, reduced: &[bool], signature: &Signature<'_>) -> MaybeForm {
-    for_numeric(signature.inputs[0].dtype, KernelForm::Reduce { reduction, reduced: reduced.to_vec() })
+    let reduced = reduced.to_vec();
+    match signature.inputs[0].dtype {
+        // Of no elements the operator itself says that none is the largest.
+        DType::Bool if signature.inputs[0].shape.size() == 0 => Ok(None),
+        DType::Bool => Ok(Some(KernelForm::Truths { every: is_of_everything(reduction), reduced })),
+        dtype => for_numeric(dtype, KernelForm::Reduce { reduction, reduced }),
+    }
 }
 
 /// The error of a largest or smallest element among none.
@@ -135,10 +141,15 @@ pub(crate) fn bind_reduction(
     })))
 }
 
-/// A reduction to bool: MXNet adds bool to bool, so a sum is whether anything is true, and a product
-/// whether everything is.
+/// Whether a reduction to bool says that everything is true. MXNet adds bool to bool, so a sum is
+/// whether anything is true, and a product whether everything is.
+fn is_of_everything(reduction: Reduction) -> bool {
+    matches!(reduction, Reduction::Prod | Reduction::NanProd | Reduction::Min)
+}
+
+/// A reduction to bool.
 fn reduction_of_bool(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) -> Box<dyn Kernel> {
-    let everything = matches!(reduction, Reduction::Prod | Reduction::NanProd | Reduction::Min);
+    let everything = is_of_everything(reduction);
     kernel_fn(signature, move |call| {
         let (x, out) = (&call.inputs[0], elements_mut::<u8>(&mut call.outputs[0])?);
         if x.is_empty() {

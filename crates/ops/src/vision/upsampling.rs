@@ -202,7 +202,7 @@ fn bilinear_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
         groups: signature.inputs[0].shape[1].max(1),
         bias: None,
     };
-    dispatch!(signature.inputs[0].dtype, wide, _T => Ok(Some(form)))
+    for_floats(signature.inputs[0].dtype, form)
 }
 
 /// The rows that a bilinear factor removes at the beginning.
