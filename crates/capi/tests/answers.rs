@@ -227,6 +227,68 @@ fn a_label_that_was_not_declared_can_be_set() {
     }
 }
 
+/// A dense layer over everything but the first axis.
+const DENSE: &CStr = c"{\"nodes\": [
+  {\"op\": \"null\", \"name\": \"x\", \"inputs\": []},
+  {\"op\": \"Flatten\", \"name\": \"f\", \"inputs\": [[0, 0, 0]]},
+  {\"op\": \"null\", \"name\": \"w\", \"inputs\": []},
+  {\"op\": \"FullyConnected\", \"name\": \"y\", \"attrs\": {\"num_hidden\": \"7\", \"no_bias\": \"True\"},
+   \"inputs\": [[1, 0, 0], [2, 0, 0]]}],
+  \"arg_nodes\": [0, 2], \"heads\": [[3, 0, 0]]}";
+
+type InferShape = unsafe extern "C" fn(
+    SymbolHandle,
+    u32,
+    *const *const c_char,
+    *const u32,
+    *const c_int,
+    *mut u32,
+    *mut *const c_int,
+    *mut *mut *const c_int,
+    *mut u32,
+    *mut *const c_int,
+    *mut *mut *const c_int,
+    *mut u32,
+    *mut *const c_int,
+    *mut *mut *const c_int,
+    *mut c_int,
+) -> c_int;
+
+#[test]
+fn shapes_that_are_known_in_part_are_inferred_as_far_as_by_mxnet() {
+    // SAFETY: text and place are valid.
+    let net = ask(null_mut(), |out| unsafe { MXSymbolCreateFromJSON(DENSE.as_ptr(), out) });
+    let (keys, ends, dims) = ([c"x".as_ptr()], [0u32, 3], [0 as c_int, 3, 5]);
+    for (function, all) in [(MXSymbolInferShapePartialEx as InferShape, 1), (MXSymbolInferShapeEx, 0)] {
+        let (mut size, mut rank, mut rows, mut complete) = ([7u32; 3], [null(); 3], [null_mut(); 3], 7);
+        let ([in_size, out_size, aux_size], [in_rank, out_rank, aux_rank]) = (size.each_mut(), rank.each_mut());
+        let [in_rows, out_rows, aux_rows] = rows.each_mut();
+        // SAFETY: one key with three extents, and places for the results.
+        works(unsafe {
+            function(
+                net,
+                1,
+                keys.as_ptr(),
+                ends.as_ptr(),
+                dims.as_ptr(),
+                in_size,
+                in_rank,
+                in_rows,
+                out_size,
+                out_rank,
+                out_rows,
+                aux_size,
+                aux_rank,
+                aux_rows,
+                &mut complete,
+            )
+        });
+        // SAFETY: the ranks of two arguments and an output.
+        unsafe { assert_eq!((size[0], *rank[0], *rank[0].add(1), *rank[1], complete), (2, 3, 0, 0, all)) };
+    }
+    works(MXSymbolFree(net));
+}
+
 #[test]
 fn symbols_and_executors_are_printed_in_mxnets_words() {
     let printed = |symbol| {
