@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from collections.abc import Iterable
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from .base import MXNetTypeError, MXNetValueError
+from .base import MXNetShapeError, MXNetTypeError, MXNetValueError
 
-__all__ = ["extents", "read_extents"]
+__all__ = ["LARGEST", "check_extents", "extents", "read_extents"]
+
+#: No array has more elements, and no position is larger.
+LARGEST = 2**63 - 1
+
+
+def check_extents(extents: Iterable[int], what: str) -> None:
+    """MXNetShapeError for an extent that no array has."""
+    shape = tuple(extents)
+    if any(n > LARGEST for n in shape):
+        raise MXNetShapeError(f"{what}: the shape {shape} has an extent above 2**63 - 1")
 
 
 def extents(shape: Any) -> tuple[Any, ...]:

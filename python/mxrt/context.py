@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from . import _mxrt
 from ._html import Figures
 from ._scope import Scope, deprecated
-from .base import MXNetTypeError
+from .base import MXNetTypeError, MXNetValueError
 
 _MOST_BYTES = 2**64 - 1
 
@@ -22,6 +22,13 @@ class _ContextType(type):
     default_ctx: Any = deprecated(
         lambda: Context._default_ctx, "Context.default_ctx", "Use current_context() or a with block."
     )
+
+
+def _number_of_device(number: Any) -> int:
+    found = int(number)
+    if abs(found) >= 2**31:
+        raise MXNetValueError(f"Context: there is no device_id {number}: it has 32 bits")
+    return found
 
 
 class Context(metaclass=_ContextType):
@@ -47,7 +54,7 @@ class Context(metaclass=_ContextType):
 
                 known = ", ".join(self.devstr2type)
                 raise MXNetKeyError(f"Context: there is no kind of device {device_type!r}; known: {known}")
-            self._device = (device_type, int(device_id))
+            self._device = (device_type, _number_of_device(device_id))
 
     @property
     def device_type(self) -> str:
@@ -70,7 +77,7 @@ class Context(metaclass=_ContextType):
 
     @device_id.setter
     def device_id(self, number: int) -> None:
-        self._device = (self._device[0], int(number))
+        self._device = (self._device[0], _number_of_device(number))
 
     @property
     def default_ctx(self) -> Any:

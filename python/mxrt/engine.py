@@ -6,6 +6,7 @@ import operator
 from types import TracebackType
 
 from . import _mxrt
+from ._extents import LARGEST
 from .base import MXNetValueError
 
 __all__ = ["bulk", "dump", "set_bulk_size", "set_flush_denormals", "set_type"]
@@ -35,8 +36,8 @@ def set_bulk_size(size: int) -> int:
     ``MXNET_EXEC_BULK_EXEC_INFERENCE=1`` and ``MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN`` set it for all
     threads. A compiled graph is one operator in any case.
     """
-    if not hasattr(size, "__index__") or operator.index(size) < 0:
-        raise MXNetValueError(f"set_bulk_size: expected a whole number from 0, not {size!r}")
+    if not hasattr(size, "__index__") or not 0 <= operator.index(size) <= LARGEST:
+        raise MXNetValueError(f"set_bulk_size: expected a whole number from 0 to 2**63 - 1, not {size!r}")
     return _mxrt.set_bulk_size(operator.index(size))
 
 

@@ -535,6 +535,9 @@ def test_a_graph_is_described_as_by_mxnet(mx) -> None:
     assert lines[11] == "\targ[0]=a(0) version=0" and lines[15] == "\targ[4]=bn_moving_var(0) version=1"
     assert lines[16:] == ["Attrs:", "\tfix_gamma=False", "-" * 20, "Op:relu, Name=r", "Inputs:", "\targ[0]=bn(0)"]
     assert mx.sym.var("a").debug_str() == "Variable:a\n"
+    assert mx.sym.zeros((2,)).debug_str() == "AtomicFunctor  Op:_zeros\n"
+    twice = mx.sym.Group([mx.sym.var("a")] * 2).debug_str()
+    assert twice.startswith("Symbol Outputs:\n\toutput[0]=a(0)\n\toutput[1]=a(0)\nVariable:a\n")
 
 
 def test_a_reshape_that_changes_other_arrays_is_refused(mx) -> None:

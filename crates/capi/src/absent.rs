@@ -33,6 +33,12 @@ c_functions! {
         put(out_array, std::ptr::null_mut(), "out_array")
     }
 
+    /// A function of MXNet's time before operators by its name: null, as there are none.
+    fn MXGetFunction(name: *const c_char, out: *mut *mut c_void) {
+        text(name, "name")?;
+        put(out, std::ptr::null_mut(), "out")
+    }
+
     /// The names of the functions of TVM: none.
     fn MXNetFuncListGlobalNames(out_size: *mut c_int, out_array: *mut *mut *const c_char) {
         put(out_size, 0, "out_size")?;
@@ -54,8 +60,7 @@ absent! {
     "distributed training: stores of keys and values, and servers of parameters":
         MXInitPSEnv MXKVStoreBarrier MXKVStoreBroadcast MXKVStoreBroadcastEx MXKVStoreCreate
         MXKVStoreFree MXKVStoreGetGroupSize MXKVStoreGetNumDeadNode MXKVStoreGetRank
-        MXKVStoreGetType MXKVStoreInit MXKVStoreInitEx MXKVStoreIsSchedulerNode
-        MXKVStoreIsServerNode MXKVStorePull MXKVStorePullEx MXKVStorePullRowSparse
+        MXKVStoreGetType MXKVStoreInit MXKVStoreInitEx MXKVStorePull MXKVStorePullEx MXKVStorePullRowSparse
         MXKVStorePullRowSparseEx MXKVStorePullWithSparse MXKVStorePullWithSparseEx MXKVStorePush
         MXKVStorePushEx MXKVStorePushPull MXKVStorePushPullEx MXKVStoreRunServer
         MXKVStoreSendCommmandToServers MXKVStoreSetBarrierBeforeExit
@@ -70,14 +75,13 @@ absent! {
     "quantizing symbols and lowering their precision":
         MXQuantizeSymbol MXReducePrecisionSymbol MXSetCalibTableToQuantizedSymbol;
     "partitioning symbols for other backends":
-        MXBuildSubgraphByOpNames MXExecutorGetOptimizedSymbol MXGenAtomicSymbolFromSymbol
-        MXGenBackendSubgraph MXRemoveSubgraphPropertyOpNames MXRemoveSubgraphPropertyOpNamesV2
+        MXBuildSubgraphByOpNames MXGenAtomicSymbolFromSymbol MXRemoveSubgraphPropertyOpNames MXRemoveSubgraphPropertyOpNamesV2
         MXSetSubgraphPropertyOpNames MXSetSubgraphPropertyOpNamesV2;
     "passes over graphs of NNVM":
         NNAddControlDeps NNGraphApplyPasses NNGraphCreate NNGraphFree NNGraphGetJSONAttr
         NNGraphGetSymbol NNGraphSetJSONAttr NNGraphSetNodeEntryListAttr_;
     "functions of MXNet's time before operators; MXImperativeInvoke calls operators by name":
-        MXFuncDescribe MXFuncGetInfo MXFuncInvoke MXFuncInvokeEx MXGetFunction;
+        MXFuncDescribe MXFuncGetInfo MXFuncInvoke MXFuncInvokeEx;
     "the variables of a symbol as handles; NNSymbolListInputNames has their names":
         NNSymbolListInputVariables;
     "hooks on the operators of a callable graph; MXExecutorSetMonitorCallback has them":

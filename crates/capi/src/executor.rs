@@ -5,11 +5,12 @@ use crate::handles::{ExecutorHandle, NDArrayHandle, SymbolHandle, all, free, get
 use crate::ndarray::{context, element_type};
 use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read, texts};
 use crate::returned::{self, ResultPlace};
-use crate::symbol::of;
+use crate::symbol::{give, of};
 use crate::symbol_infer::partial;
+use crate::symbol_print::described;
 use crate::training::{site, trains};
 use mxrt::NDArray;
-use mxrt::internal::{Executor, PartialShape, Reshaping, SharedArrays, TrainingScope, symbol};
+use mxrt::internal::{Executor, PartialShape, Reshaping, SharedArrays, TrainingScope};
 use std::ffi::{c_char, c_int, c_void};
 
 /// # Safety
@@ -371,9 +372,14 @@ c_functions! {
         let executor = get::<Executor>(handle)?;
         let named = executor.arguments().iter().chain(executor.states()).map(|(_, array)| array.nbytes());
         let bytes = named.chain(executor.outputs().iter().map(NDArray::nbytes)).sum::<usize>();
-        let mut text = symbol::text(executor.symbol());
+        let mut text = described(executor.symbol());
         text += &format!("Total {} MB allocated\nTotal 0 TempSpace resource requested\n", bytes >> 20);
         put(out_str, returned::text(ResultPlace::of("text of an executor"), text)?, "out_str")
+    }
+
+    /// The symbol that was bound: plans are no symbols.
+    fn MXExecutorGetOptimizedSymbol(handle: ExecutorHandle, out: *mut SymbolHandle) {
+        give(get::<Executor>(handle)?.symbol().clone(), out)
     }
 
     /// Calls a function with every operator's result at each run; null ends that.

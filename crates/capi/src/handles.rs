@@ -283,9 +283,9 @@ pub(crate) fn is_held_elsewhere(handle: *mut c_void, array: &NDArray) -> bool {
     NDArray::table().0.iter().any(|shard| shard.objects.read().iter().any(other))
 }
 
-/// Removes an object. Work that uses it continues.
+/// Removes an object. Work that uses it continues. Null is no object, as in MXNet and for `free`.
 pub(crate) fn free<T: Held>(handle: *mut c_void) -> Result<(), Error> {
-    take::<T>(handle).map(drop)
+    if handle.is_null() { Ok(()) } else { take::<T>(handle).map(drop) }
 }
 
 /// Removes an object and returns it.

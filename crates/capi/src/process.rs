@@ -152,6 +152,16 @@ c_functions! {
         put(ret, 1, "ret")
     }
 
+    /// 0, as the process is a worker.
+    fn MXKVStoreIsServerNode(ret: *mut c_int) {
+        put(ret, 0, "ret")
+    }
+
+    /// 0, as the process is a worker.
+    fn MXKVStoreIsSchedulerNode(ret: *mut c_int) {
+        put(ret, 0, "ret")
+    }
+
     /// The value of an environment variable, in memory of the environment; null if there is none.
     fn MXGetEnv(name: *const c_char, value: *mut *const c_char) {
         put(value, std::ptr::null(), "value")?;

@@ -192,17 +192,18 @@ c_functions! {
         count(counter_handle, |before| before.wrapping_add_signed(value))
     }
 
-    /// A moment. `scope`: global, process, thread or task.
+    /// A moment. `scope`: global, process, thread, task or marker.
     fn MXProfileSetMarker(domain: ProfileHandle, instant_marker_name: *const c_char, scope: *const c_char) {
         let domain = self::domain(domain)?;
         let name = text(instant_marker_name, "instant_marker_name")?;
         let scope = match text(scope, "scope")? {
             "global" => 'g',
             "process" => 'p',
-            "thread" | "task" => 't',
+            "thread" | "task" | "marker" => 't',
             other => {
-                let message = format!("the argument scope is '{other}'; expected global, process, thread or task");
-                return Err(Error::value(message));
+                return Err(Error::value(format!(
+                    "the argument scope is '{other}'; expected global, process, thread, task or marker"
+                )));
             }
         };
         record(&domain, name, 'i', profile::now_micros(), ("s", json!(scope)));

@@ -15,6 +15,9 @@ thread_local! {
     static KEPT: RefCell<HashMap<ResultPlace, Box<dyn Any>>> = RefCell::default();
 }
 
+/// Bytes of a list whose memory may stay longer than the list.
+const SHORT: usize = 4096;
+
 /// The place of one result in a thread: which result, and of which object where each has its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ResultPlace {
@@ -53,8 +56,21 @@ fn first<T>(entries: &mut [T]) -> *mut T {
     if entries.is_empty() { std::ptr::null_mut() } else { entries.as_mut_ptr() }
 }
 
-/// Stores a list of numbers or of handles. Objects behind handles belong to the caller.
+/// Stores a list of numbers or of handles. Objects behind handles belong to the caller. Memory of
+/// a short list before is used again if it is large enough, as in MXNet: a pointer that a program
+/// keeps too long shows the new list.
 pub(crate) fn list<T: 'static>(place: ResultPlace, mut entries: Vec<T>) -> Result<*mut T, Error> {
+    let reused = KEPT.try_with(|kept| {
+        let mut kept = kept.borrow_mut();
+        let space = entries.len()..=SHORT / size_of::<T>();
+        let list = kept.get_mut(&place)?.downcast_mut::<Vec<T>>().filter(|list| space.contains(&list.capacity()))?;
+        list.clear();
+        list.append(&mut entries);
+        Some(first(list))
+    });
+    if let Ok(Some(pointer)) = reused {
+        return Ok(pointer);
+    }
     let pointer = first(&mut entries);
     keep(place, entries)?;
     Ok(pointer)

@@ -129,9 +129,10 @@ c_functions! {
         give(copied(&array, part)?, out)
     }
 
-    /// A copy of the values of a sparse array, after waiting for it.
+    /// A copy of the values of a sparse array, after waiting for it; another handle of a dense one.
     fn MXNDArrayGetDataNDArray(handle: NDArrayHandle, out: *mut NDArrayHandle) {
-        give(copied(&*get::<NDArray>(handle)?, None)?, out)
+        let array = get::<NDArray>(handle)?;
+        give(if array.is_sparse() { copied(&array, None)? } else { (*array).clone() }, out)
     }
 
     /// Waits for an array. Its positions were checked when it was made; what was wrong is the error.

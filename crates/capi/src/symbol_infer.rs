@@ -128,7 +128,13 @@ where
     let symbol = of(sym)?;
     // SAFETY: contract.
     let known = unsafe { known.read(&symbol)? };
-    let InferredShapes { args, outs: results, aux, complete: all } = symbol.infer_shape(&known, want_partial)?;
+    let mut found = symbol.infer_shape(&known, want_partial)?;
+    let all = found.complete;
+    // What follows from a part of the shapes, a program sees as MXNet leaves it.
+    if want_partial || !all {
+        found = symbol.infer_shape_as_mxnet(&known)?;
+    }
+    let InferredShapes { args, outs: results, aux, .. } = found;
     let lists = [("in_shape", &args), ("out_shape", &results), ("aux_shape", &aux)];
     for ((out, place), (name, shapes)) in outs.iter().zip(lists) {
         // SAFETY: contract.

@@ -7,7 +7,7 @@ use crate::pointers::{count, distinct, list, put, text, texts};
 use crate::returned::{self, ResultPlace};
 use crate::symbol::{State, SymbolCell, give, names, of};
 use mxrt::Symbol;
-use mxrt::internal::{NodeEntry, number_of_graphs, symbol};
+use mxrt::internal::{NodeEntry, number_of_graphs};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int};
 
@@ -96,9 +96,14 @@ unsafe fn one_attr(
     unsafe { put(out, pointer, "out") }
 }
 
-fn attr(handle: SymbolHandle, key: &str) -> Result<Option<String>, Error> {
+/// An attribute of the node, which `of_graph` finds in a symbol that has inputs.
+fn attr(
+    handle: SymbolHandle,
+    key: &str,
+    of_graph: fn(&Symbol, &str) -> Option<String>,
+) -> Result<Option<String>, Error> {
     Ok(match get::<SymbolCell>(handle)?.state() {
-        State::Graph(symbol) => symbol.attr(key),
+        State::Graph(symbol) => of_graph(&symbol, key),
         State::Operator { attrs, .. } => attrs.get(key).cloned(),
     })
 }
@@ -171,6 +176,14 @@ fn copy(symbol: SymbolHandle) -> Result<SymbolCell, Error> {
         State::Graph(symbol) => symbol.deep_copy().into(),
         State::Operator { def, attrs } => SymbolCell::operator(def, attrs),
     })
+}
+
+/// Refuses backends that MXNet's build lacks.
+fn check_backend(name: &str) -> Result<(), Error> {
+    if ["MKLDNN", "MKLDNN_QUANTIZE"].contains(&name) {
+        return Ok(());
+    }
+    Err(Error::value(format!("SubgraphProperty {name} is not found; the backends are MKLDNN, MKLDNN_QUANTIZE")))
 }
 
 /// Leaves the nodes of the subgraph that the first output belongs to, and returns what they read
@@ -310,13 +323,19 @@ c_functions! {
         _new_aux_handle: *mut *mut NDArrayHandle,
         _new_aux_names_handle: *mut *mut *const c_char,
     ) {
-        let name = text(backend_name, "backend_name")?;
-        if !["MKLDNN", "MKLDNN_QUANTIZE"].contains(&name) {
-            let message = format!("SubgraphProperty {name} is not found; the backends are MKLDNN, MKLDNN_QUANTIZE");
-            return Err(Error::value(message));
-        }
+        check_backend(text(backend_name, "backend_name")?)?;
         put(new_args_cnt, 0, "new_args_cnt")?;
         put(new_aux_cnt, 0, "new_aux_cnt")?;
+        give(copy(sym_handle)?, ret_sym_handle)
+    }
+
+    /// The graph that a backend makes of a symbol, as for `MXOptimizeForBackend`.
+    fn MXGenBackendSubgraph(
+        sym_handle: SymbolHandle,
+        backend: *const c_char,
+        ret_sym_handle: *mut SymbolHandle,
+    ) {
+        check_backend(text(backend, "backend")?)?;
         give(copy(sym_handle)?, ret_sym_handle)
     }
 
@@ -336,16 +355,6 @@ c_functions! {
         Ok(mxrt::internal::io::write_file(text(fname, "fname")?, json.as_bytes()).map_err(mxrt::internal::io::DataError::from)?)
     }
 
-    /// The graph as text, in memory that belongs to the thread.
-    fn MXSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(ResultPlace::of("MXSymbolPrint"), symbol::text(&of(symbol)?))?, "out_str")
-    }
-
-    /// Alias of `MXSymbolPrint`.
-    fn NNSymbolPrint(symbol: SymbolHandle, out_str: *mut *const c_char) {
-        put(out_str, returned::text(ResultPlace::of("NNSymbolPrint"), symbol::text(&of(symbol)?))?, "out_str")
-    }
-
     /// The name of the symbol's node; `*success` is 0 where there are several.
     fn MXSymbolGetName(symbol: SymbolHandle, out: *mut *const c_char, success: *mut c_int) {
         one_attr(ResultPlace::of("name"), of(symbol)?.name(), out, success)
@@ -353,12 +362,13 @@ c_functions! {
 
     /// An attribute of the node; `*success` is 0 where it has none of this name.
     fn MXSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(ResultPlace::of("MXSymbolGetAttr"), attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(ResultPlace::of("MXSymbolGetAttr"), attr(symbol, text(key, "key")?, Symbol::attr)?, out, success)
     }
 
-    /// Alias of `MXSymbolGetAttr`.
+    /// Variant of `MXSymbolGetAttr` with the keys as they are kept: `__lr_mult__` is not there as
+    /// `lr_mult` too.
     fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
-        one_attr(ResultPlace::of("NNSymbolGetAttr"), attr(symbol, text(key, "key")?)?, out, success)
+        one_attr(ResultPlace::of("NNSymbolGetAttr"), attr(symbol, text(key, "key")?, Symbol::kept_attr)?, out, success)
     }
 
     /// Sets an attribute of the node.
@@ -446,13 +456,16 @@ c_functions! {
         give(children(symbol)?, out)
     }
 
-    /// The variables, each as a symbol that belongs to the caller.
+    /// The variables that operators read, each as a symbol that belongs to the caller: one for every
+    /// input of an operator, as in MXNet.
     fn MXSymbolGetInputSymbols(sym: SymbolHandle, inputs: *mut *mut SymbolHandle, input_size: *mut c_int) {
-        let nodes = of(sym)?.input_nodes();
-        put(input_size, nodes.len() as c_int, "input_size")?;
+        let nodes = of(sym)?.topo();
+        let read: Vec<&NodeEntry> =
+            nodes.iter().flat_map(|node| &node.inputs).filter(|entry| entry.node.is_variable()).collect();
+        put(input_size, read.len() as c_int, "input_size")?;
         put(inputs, std::ptr::null_mut(), "inputs")?;
-        let cell = |node| SymbolCell::from(Symbol::from_entries(vec![NodeEntry::new(node, 0)]));
-        let handles = nodes.into_iter().map(|node| crate::handles::hold(cell(node))).collect();
+        let cell = |entry: &NodeEntry| SymbolCell::from(Symbol::from_entries(vec![entry.clone()]));
+        let handles = read.into_iter().map(|entry| hold(cell(entry))).collect();
         put(inputs, returned::list(ResultPlace::of("input symbols"), handles)?, "inputs")
     }
 }

@@ -119,6 +119,10 @@ fn beginning(handle: NDArrayHandle, dims: &[c_int]) -> Result<NDArray, Error> {
 /// The shape that the operator `Reshape` gives, with its codes 0, -1, -2, -3 and -4.
 fn reshape(handle: NDArrayHandle, dims: &[i64], reverse: bool) -> Result<NDArray, Error> {
     let array = get::<NDArray>(handle)?;
+    // The operator takes no extents for a shape that was not given.
+    if dims.is_empty() && np_shape() != NpShape::Off && array.shape().size() == 1 {
+        return view(&array, 0, Shape::new(&[]));
+    }
     let numbers: String = dims.iter().map(|dim| format!("{dim},")).collect();
     let shape = format!("({numbers})");
     let def = by_name("Reshape")?;

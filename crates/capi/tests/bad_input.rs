@@ -76,6 +76,11 @@ fn call(function: &Declaration, special: usize, fill: &str) -> String {
     format!("{}({})", function.name, arguments.collect::<Vec<_>>().join(", "))
 }
 
+/// Whether a function frees an object: null is none.
+fn frees(name: &str) -> bool {
+    name.contains("Free") || name == "MXProfileDestroyHandle"
+}
+
 /// The statements that try one function.
 fn attempts(function: &Declaration) -> String {
     let mut text = String::new();
@@ -87,7 +92,9 @@ fn attempts(function: &Declaration) -> String {
         {
             let own = HANDLES.iter().find(|(known, _)| *known == kind).map_or("", |(_, variable)| *variable);
             for wrong in ["NULL", "(void *)(space + 8)", "(void *)3", "array", "symbol", "predictor", "op", "gone"] {
-                if wrong != own {
+                if wrong == "NULL" && frees(&function.name) {
+                    writeln!(text, "    SURVIVES({});", call(function, i, "")).expect("written");
+                } else if wrong != own {
                     writeln!(text, "    REFUSED({}, \"{name}\");", call(function, i, wrong)).expect("written");
                 }
             }

@@ -152,7 +152,7 @@ fn arguments_that_cannot_be_are_refused_with_a_message() {
 #[test]
 fn wrong_handles_are_errors_that_say_what_they_are() {
     let (array, symbol) = (array(&[1], &[1.0]), symbol());
-    fails(MXNDArrayFree(null_mut()), &["0x0 is not the handle of an NDArray: it is null"]);
+    fails(MXNDArrayWaitToRead(null_mut()), &["0x0 is not the handle of an NDArray: it is null"]);
     fails(MXNDArrayFree(symbol), &["not the handle of an NDArray: it is the handle of a Symbol"]);
     fails(MXSymbolFree(array), &["not the handle of a Symbol: it is the handle of an NDArray"]);
     fails(MXFreeCachedOp(array), &["not the handle of a CachedOp"]);
@@ -283,7 +283,7 @@ fn parameters_are_saved_and_loaded_with_and_without_names() {
 
 #[test]
 fn each_thread_has_its_own_last_error() {
-    fails(MXNDArrayFree(null_mut()), &["it is null"]);
+    fails(MXNDArrayWaitToRead(null_mut()), &["it is null"]);
     let other = std::thread::spawn(|| {
         let before = last_error();
         // SAFETY: null is an error.

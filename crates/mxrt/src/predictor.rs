@@ -32,7 +32,7 @@ struct Model {
 struct PredictorInput {
     name: String,
     tensor: TensorType,
-    /// set by the caller; others are labels, which stay zero
+    /// set by the caller; others are labels, which are zero unless they are set
     declared: bool,
 }
 
@@ -185,13 +185,13 @@ impl Predictor {
         Predictor::of(self.model.clone(), self.shapes.clone())
     }
 
-    /// Type of an input that callers set.
+    /// Type of an input that callers set, or of a label.
     pub fn input(&self, name: &str) -> Result<&TensorType, OpError> {
         self.place(name).map(|place| &self.inputs[place].tensor)
     }
 
     fn place(&self, name: &str) -> Result<usize, OpError> {
-        let found = self.inputs.iter().position(|input| input.declared && input.name == name);
+        let found = self.inputs.iter().position(|input| input.name == name);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.declared().map(|input| input.name.as_str()).collect();
             bad(format!("cannot find input key {name}: the inputs are {}", names.join(", ")))

@@ -110,7 +110,21 @@ fn program_error(py: Python<'_>, error: PyErr) -> OpError {
     let class = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
     let text = value.str().map_or_else(|_| "?".to_owned(), |text| text.to_string());
     let message = if text.is_empty() { class } else { format!("{class}: {text}") };
-    OpError::new(FailureKind::Operator, message).cause(Arc::new(error.into_value(py)))
+    OpError::new(kind_of(py, value.as_any()), message).cause(Arc::new(error.into_value(py)))
+}
+
+/// The kind of an error of mxrt that says what is wrong with arguments or data. Other exceptions of
+/// the program are failures of the operator, also a lost device or a limit of time in a call of its
+/// own.
+fn kind_of(py: Python<'_>, error: &Bound<'_, PyAny>) -> FailureKind {
+    use FailureKind::{Data, FileNotFound, Index, NotImplemented, Operator, Shape, Type, Value};
+    let class = PyModule::import(py, "mxrt.base").and_then(|base| base.getattr("MXNetError"));
+    if !class.and_then(|class| error.is_instance(&class)).unwrap_or(false) {
+        return Operator;
+    }
+    let Ok(name) = error.getattr("kind").and_then(|kind| kind.extract::<String>()) else { return Operator };
+    let known = [Value, Type, Shape, Index, NotImplemented, Data, FileNotFound];
+    known.into_iter().find(|kind| kind.name() == name).unwrap_or(Operator)
 }
 
 /// The exception that is the cause of an error, if it came from Python.

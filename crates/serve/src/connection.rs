@@ -15,7 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
-const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n\
+    content-length: 80\r\n\r\n{\"error\":\"the head of the request was not complete in time\",\"code\":\"MX-REQUEST\"}";
 /// Preface of HTTP/2. The head of another request may have a part of it as its beginning.
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Time, and below it the number of bytes, for which a client that still sends a refused request is

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._dtypes import dtype_class
+from .._extents import LARGEST
 from .._log import info
 from .._overrulable import overrulable
 from ..base import MXNetValueError, warn
@@ -236,8 +237,8 @@ class NDArrayIter(EpochRows, DataIter):
         super().__init__(batch_size)
         if isinstance(batch_size, np.integer):
             self.batch_size = batch_size = int(batch_size)
-        if batch_size < 1:
-            raise MXNetValueError(f"NDArrayIter: batch_size must be a positive number, not {batch_size}")
+        if not 1 <= batch_size <= LARGEST:
+            raise MXNetValueError(f"NDArrayIter: batch_size must be a number from 1 to 2**63 - 1, not {batch_size}")
         self._values = _named(data, data_name)
         self._labels = _named(label, label_name)
         if not self._values:

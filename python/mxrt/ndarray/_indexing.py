@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import _mxrt
-from ..base import MXNetShapeError
+from ..base import MXNetIndexError, MXNetShapeError
 from ._positions import positions as positions_of
 from ._positions import strides_of
 
@@ -113,5 +113,8 @@ def _plain(part: Any) -> Any:
     if isinstance(part, (list, tuple)):
         part = np.asarray([_plain(item) for item in part] if part else part)
     if isinstance(part, np.ndarray):
-        return part.astype(np.int64)
+        try:
+            return part.astype(np.int64)
+        except OverflowError:
+            raise MXNetIndexError("an index has more than 64 bits: no axis is as long") from None
     return part

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,15 +37,15 @@ def target_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool) ->
     """The shape that reshape's codes stand for."""
     if not all(code >= -4 for code in codes):
         raise MXNetShapeError(f"reshape: {codes} holds a number below -4, which means nothing")
-    size = int(np.prod(old, dtype=np.int64)) if old else 1
+    size = prod(old)
     extents = _decode(old[::-1], codes[::-1])[::-1] if reverse else _decode(old, codes)
-    known = int(np.prod([n for n in extents if n != -1], dtype=np.int64))
+    known = prod(n for n in extents if n != -1)
     unknown = extents.count(-1)
     if unknown > 1:
         raise MXNetShapeError(f"reshape: {codes} asks for more than one extent to be worked out")
     if unknown:
         extents[extents.index(-1)] = size // known if known else 0
-        known = int(np.prod(extents, dtype=np.int64))
+        known = prod(extents)
     if known > size and not unknown:
         raise MXNetShapeError(
             f"reshape: target shape size is larger than the current shape: {tuple(extents)} against {old}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _mxrt
 from .._dtypes import dtype_name
+from .._extents import check_extents
 from ..base import MXNetTypeError, MXNetValueError
 from .ndarray import NDArray, _device
 
@@ -30,6 +31,8 @@ def whole_numbers(values: Any, what: str) -> np.ndarray[Any, Any]:
         numbers = np.ascontiguousarray(given, dtype=np.int64)
     except (TypeError, ValueError) as error:
         raise MXNetTypeError(f"{what} are whole numbers: {error}") from None
+    except OverflowError:
+        raise MXNetValueError(f"{what} are whole numbers of 64 bits, but some are larger") from None
     if numbers.size and given.dtype.kind == "f" and not np.array_equal(numbers, given):
         raise MXNetValueError(f"{what} are whole numbers, but some are not")
     return numbers
@@ -60,6 +63,7 @@ def checked_extents(shape: Any) -> list[int]:
         raise MXNetTypeError(f"a shape is a tuple of integers, got {shape!r}") from None
     if any(n < 0 for n in extents):
         raise MXNetValueError(f"the shape {tuple(extents)} has a negative extent")
+    check_extents(extents, "sparse")
     return extents
 
 

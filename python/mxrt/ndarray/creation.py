@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import _mxrt
 from .._dtypes import dtype_name, operator_dtype
-from .._extents import extents, read_extents
+from .._extents import LARGEST, check_extents, extents, read_extents
 from .._np_mode import is_np_shape
-from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
+from ..base import MXNetIndexError, MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array
 
@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+#: Element types in which operators make ranges. NumPy makes those of others.
+_COMPUTED = frozenset(("float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64"))
+
+
 def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
     try:
         given: Any = read_extents(shape) if isinstance(shape, str) else shape
@@ -45,6 +49,7 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
         raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
+    check_extents(extents, op)
     if not (empty_allowed or is_np_shape()) and (not extents or 0 in extents):
         what = "an extent of 0, which stands for one" if extents else "no axes, which stands for a shape"
         shape = tuple(int(n) for n in extents)
@@ -96,7 +101,18 @@ def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = None, ou
     """An array of the given shape whose elements are all `val`, float32 unless `dtype` says
     otherwise.
     """
+    if out is None:
+        # As in MXNet an extent of 0 is one, since the array is filled by an assignment.
+        known = _extents(shape, True, "_full") or _extents(shape, False, "_full")
+        out = _empty(known, ctx, dtype_name(dtype))
     return _filled(shape, val, ctx, dtype, out, "_full")
+
+
+def _made(op: str, attrs: dict[str, Any], ctx: Any, dtype: str) -> NDArray:
+    """The array that an operator without inputs makes on a device."""
+    kind, number = _device(ctx)
+    made: NDArray = _mxrt.invoke(op, (), {**attrs, "ctx": f"{kind}({number})", "dtype": dtype})
+    return made
 
 
 def arange(
@@ -117,8 +133,11 @@ def arange(
         raise MXNetValueError(f"arange: step {step} and repeat {repeat} make no range", op="_arange")
     if (end - first) * step < 0:
         raise MXNetValueError(f"arange: from {first} to {end} there are no steps of {step}", op="_arange")
-    count = np.arange(np.ceil((end - first) / step))
     name = operator_dtype(dtype)
+    if name in _COMPUTED and np.ceil((end - first) / step) != 0:
+        attrs = {"start": float(first), "stop": float(end), "step": float(step), "repeat": index(repeat)}
+        return _made("_arange", attrs, ctx, name)
+    count = np.arange(np.ceil((end - first) / step))
     if "int" in name:
         first, step = np.trunc(first), np.trunc(step)
     values = first + count * step
@@ -131,15 +150,22 @@ def linspace(
     """`num` numbers at equal distances from `start` to `stop`, which is left out without
     `endpoint`.
     """
-    return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=operator_dtype(dtype))
+    name = operator_dtype(dtype)
+    if name in _COMPUTED and num:
+        attrs = {"start": float(start), "stop": float(stop), "num": index(num), "endpoint": bool(endpoint)}
+        return _made("_linspace", attrs, ctx, name)
+    return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=name)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """A matrix of `N` rows and `M` columns (`N` if 0) with ones on diagonal `k`, zeros
     elsewhere.
     """
-    made = np.eye(N, M or N, k)
     out: NDArray | None = kwargs.pop("out", None)
+    name = dtype_name(dtype)
+    if out is None and name in _COMPUTED and N:
+        return _made("_eye", {"N": index(N), "M": index(M), "k": index(k)}, ctx, name)
+    made = np.eye(N, M or N, k)
     if out is not None:
         out._assign(made)
         return out
@@ -217,6 +243,8 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     _check_array(tensor, "moveaxis", "tensor")
     sources = list(extents(source))
     targets = list(extents(destination))
+    if any(abs(n) > LARGEST for n in (*sources, *targets)):
+        raise MXNetIndexError(f"moveaxis: {source} or {destination} does not exist in an array with {tensor.ndim} axes")
     if len(sources) != len(targets):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     places = np.moveaxis(np.broadcast_to(np.int8(0), tuple(range(1, tensor.ndim + 1))), sources, targets).shape
@@ -225,6 +253,8 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
     """Splits an array into equal parts, or before the given positions."""
+    if not -ary.ndim <= axis < ary.ndim:
+        raise MXNetIndexError(f"split_v2: axis {axis} does not exist in an array with {ary.ndim} axes")
     if isinstance(indices_or_sections, (int, np.integer)):
         if indices_or_sections > 0 and ary.shape[axis] % indices_or_sections:
             raise ValueError(
@@ -233,6 +263,8 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
             )
         attrs = {"indices": (), "sections": int(indices_or_sections)}
     elif isinstance(indices_or_sections, (tuple, list)):
+        if any(n < 0 for n in indices_or_sections):
+            raise MXNetValueError(f"split_v2: {indices_or_sections} has a negative position")
         attrs = {"indices": (0, *indices_or_sections), "sections": 0}
     else:
         raise ValueError("indices_or_sections must either int or tuple of ints")

@@ -63,7 +63,9 @@ def described(text: str) -> str:
     graph: dict[str, Any] = json.loads(text)
     nodes = graph["nodes"]
     lines: list[str] = []
-    if len(nodes) > 1 or nodes[0]["op"] != "null":
+    if len(graph["heads"]) == 1 and len(nodes) == 1 and nodes[0]["op"] != "null":
+        return f"AtomicFunctor  Op:{nodes[0]['op']}\n"
+    if len(graph["heads"]) > 1 or len(nodes) > 1:
         lines = ["Symbol Outputs:"]
         for place, (number, output, *_) in enumerate(graph["heads"]):
             lines.append(f"\toutput[{place}]={nodes[number]['name']}({output})")

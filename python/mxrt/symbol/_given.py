@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _mxrt
 from .._dtypes import dtype_class, dtype_name
+from .._extents import check_extents
 from .._np_mode import is_np_shape
 from ..base import MXNetValueError
 
@@ -43,6 +44,7 @@ class Given(_mxrt.SymbolBase):
                 continue
             if not isinstance(shape, (tuple, list)):
                 raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape)}.")
+            check_extents(map(abs, map(int, shape)), name)
             known.append((name, [int(n) if numpy else max(int(n), 0) for n in shape]))
         return known
 

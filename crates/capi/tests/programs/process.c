@@ -86,7 +86,7 @@ static void forks(void) {
 }
 
 static void *fails(void *unused) {
-    FAILS(MXNDArrayFree(NULL), "null");
+    FAILS(MXNDArrayWaitToRead(NULL), "null");
     return unused;
 }
 

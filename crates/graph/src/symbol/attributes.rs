@@ -40,13 +40,20 @@ fn with_plain_keys(attrs: BTreeMap<String, String>) -> BTreeMap<String, String> 
 impl Symbol {
     /// One attribute of the node; `name` and `op_name` are attributes too. `None` for groups.
     pub fn attr(&self, key: &str) -> Option<String> {
+        self.kept_attr(key).or_else(|| {
+            let hidden = HIDDEN_KEYS.contains(&key).then(|| format!("__{key}__"))?;
+            self.kept_attr(&hidden)
+        })
+    }
+
+    /// Variant of [`Symbol::attr`] for keys as they are kept.
+    pub fn kept_attr(&self, key: &str) -> Option<String> {
         let node = self.single_node()?;
         match key {
-            "name" => return Some(node.name.clone()),
-            "op_name" => return node.op.map(|op| op.name.to_owned()),
-            _ => {}
+            "name" => Some(node.name.clone()),
+            "op_name" => node.op.map(|op| op.name.to_owned()),
+            _ => node.attr(key),
         }
-        node.attr(key).or_else(|| HIDDEN_KEYS.contains(&key).then(|| node.attr(&format!("__{key}__"))).flatten())
     }
 
     /// All attributes of the first output's node. Keys that are kept as `__key__` are also there as

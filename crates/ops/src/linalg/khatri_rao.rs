@@ -41,24 +41,39 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let columns = signature.outputs[0].shape[1];
-    let heights: Vec<usize> = signature.inputs.iter().map(|t| t.shape[0]).collect();
+    let mut heights: Vec<usize> = signature.inputs.iter().map(|t| t.shape[0]).collect();
+    let height = heights.pop().ok_or_else(wrong_arity)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
-        let matrices = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, _>>()?;
+        let mut matrices = call.inputs.iter().map(elements::<T>).collect::<Result<Vec<_>, _>>()?;
+        let last = matrices.pop().ok_or_else(wrong_arity)?;
         let band = chunk_rows::<T>(columns);
-        par_chunks_mut(call.par, elements_mut(&mut call.outputs[0])?, band * columns, |chunk, out| {
-            for (i, out) in out.chunks_exact_mut(columns).enumerate() {
-                let mut row = chunk * band + i;
-                out.fill(T::ONE);
-                // The last matrix runs fastest.
+        par_chunks_mut(call.par, elements_mut(&mut call.outputs[0])?, band * columns, |chunk, mut out| {
+            let mut row = chunk * band;
+            while !out.is_empty() {
+                // The last matrix runs fastest: the rows of the others are those of this run.
+                let (mut left, first) = (row / height, row % height);
+                let rows = (height - first).min(out.len() / columns);
+                let (run, rest) = out.split_at_mut(rows * columns);
+                run.copy_from_slice(&last[first * columns..][..run.len()]);
                 for (matrix, height) in matrices.iter().zip(&heights).rev() {
-                    let factors = &matrix[row % height * columns..][..columns];
-                    row /= height;
-                    out.iter_mut().zip(factors).for_each(|(out, factor)| *out = factor.times(*out));
+                    multiply_rows(run, &matrix[left % height * columns..][..columns]);
+                    left /= height;
                 }
+                (row, out) = (row + rows, rest);
             }
         });
         Ok(())
     })))
+}
+
+/// Multiplies every row with these factors.
+fn multiply_rows<T: Element>(rows: &mut [T], factors: &[T]) {
+    if let [factor] = factors {
+        return rows.iter_mut().for_each(|element| *element = factor.times(*element));
+    }
+    for row in rows.chunks_exact_mut(factors.len()) {
+        row.iter_mut().zip(factors).for_each(|(element, factor)| *element = factor.times(*element));
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +85,9 @@ mod tests {
         let pair = || OpTest::new("khatri_rao").attr("num_args", "2").f32([2, 2], &[1.0, 2.0, 3.0, 4.0]);
         let y = pair().f32([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).run();
         assert_close(&f32s(&y, [6, 2]), &[1.0, 4.0, 3.0, 8.0, 5.0, 12.0, 3.0, 8.0, 9.0, 16.0, 15.0, 24.0]);
+        let single = OpTest::new("khatri_rao").attr("num_args", "3").f32([2, 1], &[1.0, 2.0]);
+        let y = single.f32([1, 1], &[3.0]).f32([2, 1], &[5.0, 7.0]).run();
+        assert_close(&f32s(&y, [4, 1]), &[15.0, 21.0, 30.0, 42.0]);
         assert!(pair().f32([1, 3], &[0.0; 3]).error().message.starts_with("input 1"));
     }
 }

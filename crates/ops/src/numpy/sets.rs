@@ -4,7 +4,8 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, binary};
 use mxrt_kernels::{Element, Par};
-use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+use mxrt_tensor::{DType, PartialShape, Shape};
+use std::cmp::Ordering;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[UNIQUE, BINCOUNT, DIFF, EDIFF1D, POLYVAL];
@@ -45,12 +46,12 @@ const UNIQUE: OpDef = OpDef {
     bind: |attrs, signature| {
         let attrs = attrs.clone();
         dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-            let found = Found::new(call.par, &attrs, &call.inputs[0], elements::<T>(&call.inputs[0])?)?;
-            let fits = call.outputs.iter().zip(found.shapes(&attrs)).all(|(out, shape)| *out.shape == shape);
-            if !fits {
+            let x = elements::<T>(&call.inputs[0])?;
+            let found = Found::new(call.par, &attrs, call.inputs[0].shape, x)?;
+            let shapes = shapes(&attrs, call.inputs[0].shape, found.groups.len())?;
+            if call.outputs.iter().zip(shapes).any(|(out, shape)| *out.shape != shape) {
                 return Err(value_error("the input has another number of different elements than come out"));
             }
-            let x = elements::<T>(&call.inputs[0])?;
             let [outer, n, inner] = found.split;
             let out = elements_mut::<T>(&mut call.outputs[0])?;
             let groups: &[(usize, usize)] = &found.groups;
@@ -77,7 +78,8 @@ const UNIQUE: OpDef = OpDef {
     rewrites: &Rewrites {
         late_shapes: Some(|par, attrs, inputs| {
             let [x] = inputs else { return Err(wrong_arity()) };
-            dispatch!(x.dtype, all, T => Ok(Found::new(par, attrs, x, elements::<T>(x)?)?.shapes(attrs)))
+            let number = dispatch!(x.dtype, all, T => different(par, attrs, x.shape, elements::<T>(x)?))?;
+            shapes(attrs, x.shape, number)
         }),
         ..Rewrites::NONE
     },
@@ -89,6 +91,46 @@ fn asked(attrs: &Attrs) -> [bool; 3] {
     ["return_index", "return_inverse", "return_counts"].map(|name| attrs.bool(name))
 }
 
+/// The axis, if the parts are those along one.
+fn axis_of(attrs: &Attrs, shape: &Shape) -> Option<i64> {
+    attrs.opt_int("axis").filter(|_| !shape.is_empty())
+}
+
+/// The order of elements: NaN is the last.
+fn compare<T: Element>(a: T, b: T) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.nan().cmp(&b.nan()))
+}
+
+/// The number of different parts. Single elements are sorted without their places, which the kernel
+/// alone needs.
+fn different<T: Element>(par: &dyn Par, attrs: &Attrs, shape: &Shape, x: &[T]) -> Result<usize, OpError> {
+    if !matches!(split_or_all(axis_of(attrs, shape), shape)?, [1, _, 1]) {
+        return Ok(Found::new(par, attrs, shape, x)?.groups.len());
+    }
+    let mut sorted = Scratch::collect(par, x.len(), x.iter().copied());
+    sorted.sort_unstable_by(|a, b| compare(*a, *b));
+    let steps = sorted.windows(2).filter(|pair| compare(pair[0], pair[1]).is_ne()).count();
+    Ok(steps + usize::from(!x.is_empty()))
+}
+
+/// The shapes of the outputs for that many different parts of an array.
+fn shapes(attrs: &Attrs, shape: &Shape, different: usize) -> Result<Vec<Shape>, OpError> {
+    let axis = axis_of(attrs, shape);
+    let mut first = Shape::new(&[different]);
+    let mut parts = 0;
+    if shape.size() > 0 {
+        [_, parts, _] = split_or_all(axis, shape)?;
+        if let Some(axis) = axis {
+            first = shape.clone();
+            first.dims_mut()[resolve_axis(axis, shape.len())?] = different;
+        }
+    }
+    let [index, inverse, counts] = asked(attrs);
+    let others = [(index, different), (inverse, parts), (counts, different)];
+    let others = others.into_iter().filter(|(asked, _)| *asked).map(|(_, number)| Shape::new(&[number]));
+    Ok(std::iter::once(first).chain(others).collect())
+}
+
 /// The different parts along an axis.
 struct Found {
     split: [usize; 3],
@@ -96,20 +138,16 @@ struct Found {
     groups: Scratch<(usize, usize)>,
     /// the group of every part
     inverse: Scratch<usize>,
-    /// the shape of the first output
-    shape: Shape,
 }
 
 impl Found {
-    fn new<T: Element>(par: &dyn Par, attrs: &Attrs, array: &TensorRef<'_>, x: &[T]) -> Result<Found, OpError> {
-        let axis = attrs.opt_int("axis").filter(|_| !array.shape.is_empty());
-        let split = split_or_all(axis, array.shape)?;
+    fn new<T: Element>(par: &dyn Par, attrs: &Attrs, shape: &Shape, x: &[T]) -> Result<Found, OpError> {
+        let split = split_or_all(axis_of(attrs, shape), shape)?;
         let [outer, n, inner] = split;
         let part = |place: usize| (0..outer).flat_map(move |block| &x[(block * n + place) * inner..][..inner]);
-        let order = |a: usize, b: usize| {
-            let pairs = part(a).zip(part(b));
-            let compared = pairs.map(|(a, b)| a.partial_cmp(b).unwrap_or_else(|| a.nan().cmp(&b.nan())));
-            compared.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
+        let order = |a: usize, b: usize| match (outer, inner) {
+            (1, 1) => compare(x[a], x[b]),
+            _ => part(a).zip(part(b)).map(|(a, b)| compare(*a, *b)).fold(Ordering::Equal, Ordering::then),
         };
         let count = if x.is_empty() { 0 } else { n };
         let mut places = Scratch::collect(par, count, 0..count);
@@ -127,21 +165,7 @@ impl Found {
             groups[group].1 += 1;
             inverse[*place] = group;
         }
-        let mut shape = Shape::new(&[groups.len()]);
-        if let (Some(axis), false) = (axis, x.is_empty()) {
-            shape = array.shape.clone();
-            let axis = resolve_axis(axis, shape.len())?;
-            shape.dims_mut()[axis] = groups.len();
-        }
-        Ok(Found { split, groups, inverse, shape })
-    }
-
-    fn shapes(&self, attrs: &Attrs) -> Vec<Shape> {
-        let [index, inverse, counts] = asked(attrs);
-        let (groups, parts) = (Shape::new(&[self.groups.len()]), Shape::new(&[self.inverse.len()]));
-        let others = [(index, groups.clone()), (inverse, parts), (counts, groups)];
-        let others = others.into_iter().filter(|(asked, _)| *asked).map(|(_, shape)| shape);
-        std::iter::once(self.shape.clone()).chain(others).collect()
+        Ok(Found { split, groups, inverse })
     }
 }
 

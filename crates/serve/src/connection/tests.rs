@@ -308,3 +308,15 @@ async fn a_small_body_of_unknown_length_has_the_time_of_a_small_one() {
     let time = begin.elapsed();
     assert!((seconds(30)..seconds(32)).contains(&time), "{time:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_is_too_slow_is_told_in_json() {
+    let (mut client, _) = serve(LIMITS);
+    client.write_all(b"GET /7 HTTP/1.1\r\n").await.expect("a server");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 408 ") && head.ends_with(&format!("content-length: {}", body.len())));
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body["code"], "MX-REQUEST");
+}

@@ -88,8 +88,11 @@ MXNET_DLL int MXGetGPUMemoryInformation(int dev, int *free_mem, int *total_mem);
 MXNET_DLL int MXAutogradMarkVariables(uint32_t num_var, NDArrayHandle *var_handles,
     uint32_t *reqs_array, NDArrayHandle *grad_handles);
 MXNET_DLL int MXKVStoreIsWorkerNode(int *ret);
+MXNET_DLL int MXKVStoreIsServerNode(int *ret);
+MXNET_DLL int MXKVStoreIsSchedulerNode(int *ret);
 /* Functions of MXNet's time before operators and those of TVM: there are none. */
 MXNET_DLL int MXListFunctions(uint32_t *out_size, FunctionHandle **out_array);
+MXNET_DLL int MXGetFunction(const char *name, FunctionHandle *out);
 MXNET_DLL int MXNetFuncListGlobalNames(int *out_size, const char ***out_array);
 MXNET_DLL int MXNetFuncGetGlobal(const char *name, void **out);
 
@@ -250,6 +253,8 @@ MXNET_DLL int MXSymbolRemoveAmpCast(SymbolHandle sym_handle, SymbolHandle *ret_s
 MXNET_DLL int MXSymbolCutSubgraph(SymbolHandle sym, SymbolHandle **input_symbols, int *input_size);
 /* A copy of the symbol: every graph is optimised when it is compiled. The backends are MKLDNN and
  * MKLDNN_QUANTIZE, those of MXNet's build; another name is an error. No parameter is added. */
+MXNET_DLL int MXGenBackendSubgraph(SymbolHandle sym_handle, const char *backend,
+    SymbolHandle *ret_sym_handle);
 MXNET_DLL int MXOptimizeForBackend(SymbolHandle sym_handle, const char *backend_name, const int dev_type,
     SymbolHandle *ret_sym_handle, const uint32_t args_len, NDArrayHandle *in_args_handle,
     const uint32_t aux_len, NDArrayHandle *in_aux_handle, const uint32_t num_options,
@@ -392,6 +397,8 @@ MXNET_DLL int MXExecutorReshapeEx(int partial_shaping, int allow_up_sizing, int 
     const uint32_t *provided_arg_shape_idx, uint32_t *num_in_args, NDArrayHandle **in_args,
     NDArrayHandle **arg_grads, uint32_t *num_aux_states, NDArrayHandle **aux_states,
     ExecutorHandle shared_exec, ExecutorHandle *out);
+/* The symbol that was bound. */
+MXNET_DLL int MXExecutorGetOptimizedSymbol(ExecutorHandle handle, SymbolHandle *out);
 MXNET_DLL int MXExecutorSetMonitorCallback(ExecutorHandle handle, ExecutorMonitorCallback callback,
     void *callback_handle);
 MXNET_DLL int MXExecutorSetMonitorCallbackEX(ExecutorHandle handle,
@@ -464,7 +471,7 @@ MXNET_DLL int MXProfileDurationStart(ProfileHandle duration_handle);
 MXNET_DLL int MXProfileDurationStop(ProfileHandle duration_handle);
 MXNET_DLL int MXProfileSetCounter(ProfileHandle counter_handle, uint64_t value);
 MXNET_DLL int MXProfileAdjustCounter(ProfileHandle counter_handle, int64_t value);
-/* scope: global, process, thread or task. */
+/* scope: global, process, thread, task or marker. */
 MXNET_DLL int MXProfileSetMarker(ProfileHandle domain, const char *instant_marker_name, const char *scope);
 
 #ifdef __cplusplus
