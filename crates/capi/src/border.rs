@@ -193,6 +193,6 @@ mod tests {
     #[test]
     fn a_zero_byte_does_not_cut_a_message_short() {
         assert_eq!(guard(|| Err(Error::value("before\0after"))), -1);
-        assert_eq!(last(), "ValueError: before\\0after [MX-VALUE]");
+        assert_eq!(last(), "MXNetError: before\\0after [MX-VALUE]");
     }
 }

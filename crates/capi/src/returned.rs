@@ -56,8 +56,8 @@ fn first<T>(entries: &mut [T]) -> *mut T {
     if entries.is_empty() { std::ptr::null_mut() } else { entries.as_mut_ptr() }
 }
 
-/// Stores a list of numbers or of handles. Objects behind handles belong to the caller. Memory of
-/// a short list before is used again if it is large enough, as in MXNet: a pointer that a program
+/// Stores a list of numbers or of handles. The objects of handles belong to the caller. Memory of a
+/// short list before is used again if it is large enough, as in MXNet: a pointer that a program
 /// keeps too long shows the new list.
 pub(crate) fn list<T: 'static>(place: ResultPlace, mut entries: Vec<T>) -> Result<*mut T, Error> {
     let reused = KEPT.try_with(|kept| {

@@ -365,8 +365,8 @@ c_functions! {
         one_attr(ResultPlace::of("MXSymbolGetAttr"), attr(symbol, text(key, "key")?, Symbol::attr)?, out, success)
     }
 
-    /// Variant of `MXSymbolGetAttr` with the keys as they are kept: `__lr_mult__` is not there as
-    /// `lr_mult` too.
+    /// Variant of `MXSymbolGetAttr` that knows the keys of the node alone: `__lr_mult__` is not there
+    /// as `lr_mult` too.
     fn NNSymbolGetAttr(symbol: SymbolHandle, key: *const c_char, out: *mut *const c_char, success: *mut c_int) {
         one_attr(ResultPlace::of("NNSymbolGetAttr"), attr(symbol, text(key, "key")?, Symbol::kept_attr)?, out, success)
     }

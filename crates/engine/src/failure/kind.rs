@@ -46,7 +46,8 @@ macro_rules! failure_kinds {
                 }
             }
 
-            /// The class that the front ends of MXNet's C interface know.
+            /// The class that the front ends of MXNet's C interface make of an error. It is that of
+            /// MXNet, whose programs catch `MXNetError`, of which a `ValueError` would be none.
             pub const fn c_class(self) -> &'static str {
                 match self {
                     $(FailureKind::$kind => $c_class,)+
@@ -60,13 +61,13 @@ failure_kinds! {
     /// The operator itself failed.
     Operator: "operator", "MX-OPERATOR", "MXNetError", "RuntimeError", "MXNetError";
     /// An argument has a value that is not allowed.
-    Value: "value", "MX-VALUE", "MXNetValueError", "ValueError", "ValueError";
+    Value: "value", "MX-VALUE", "MXNetValueError", "ValueError", "MXNetError";
     /// An argument has the wrong type.
-    Type: "type", "MX-TYPE", "MXNetTypeError", "TypeError", "TypeError";
+    Type: "type", "MX-TYPE", "MXNetTypeError", "TypeError", "MXNetError";
     /// Shapes do not fit.
     Shape: "shape", "MX-SHAPE", "MXNetShapeError", "ValueError", "MXNetError";
     /// An index is out of range.
-    Index: "index", "MX-INDEX", "MXNetIndexError", "IndexError", "IndexError";
+    Index: "index", "MX-INDEX", "MXNetIndexError", "IndexError", "MXNetError";
     /// The feature does not exist.
     NotImplemented: "not_implemented", "MX-NONE", "MXNetNotImplementedError", "NotImplementedError", "NotImplementedError";
     /// The operation belongs to training.

@@ -46,7 +46,7 @@ impl Symbol {
         })
     }
 
-    /// Variant of [`Symbol::attr`] for keys as they are kept.
+    /// Variant of [`Symbol::attr`] for the keys that the node has.
     pub fn kept_attr(&self, key: &str) -> Option<String> {
         let node = self.single_node()?;
         match key {

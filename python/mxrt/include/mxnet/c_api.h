@@ -46,9 +46,9 @@ struct LibFeature {
 
 /* ---- errors ---- */
 
-/* MXGetLastError: a kind (ValueError, MXNetError, ...), a colon, and text. Never null; valid until
- * the thread's next error. MXGetVersion: 10901. MXSetIsNumpyShape: 0 off, 1 this thread, 2 all.
- * MXStorageEmptyCache gives unused memory back. */
+/* MXGetLastError: MXNetError, NotImplementedError or InternalError, a colon, and text. Never null;
+ * valid until the thread's next error. MXGetVersion: 10901. MXSetIsNumpyShape: 0 off, 1 this thread,
+ * 2 all. MXStorageEmptyCache gives unused memory back. */
 MXNET_DLL const char *MXGetLastError(void);
 MXNET_DLL int MXLibInfoFeatures(const struct LibFeature **libFeature, size_t *size);
 MXNET_DLL int MXRandomSeed(int seed);
