@@ -239,7 +239,7 @@ def choices() -> Iterator[Call]:
     yield in_np("two numbers", lambda c: mx.np.where(c, 1.5, -2), values(9, dtype="int32", low=-1, high=1))
     for dtype in ("float32", "int32"):
         x = values(3, 4, 5, dtype=dtype, low=-9, high=9)
-        for mode in ("constant", "edge", "reflect"):
+        for mode in ("constant", "edge", "reflect", "symmetric"):
             attrs = {"constant_values": 2} if mode == "constant" else {}
             widths = ((1, 0), (2, 3), (0, 4))
             yield in_np(f"pad {mode}", lambda x, m=mode, a=attrs, w=widths: mx.np.pad(x, w, mode=m, **a), x)
