@@ -410,6 +410,19 @@ def pooling() -> Iterator[Call]:
     yield from pools()
 
 
+def drawn_for_each() -> Iterator[Call]:
+    """Numbers with parameters of their own, some of which make no distribution."""
+    for name, parameters in (("uniform", 2), ("normal", 2), ("gamma", 2), ("exponential", 1), ("poisson", 1)):
+        for dtype, shape in itertools.product(("float32", "float64", "float16"), ((), (70,))):
+
+            def call(*given: Any, name: str = name, shape: tuple[int, ...] = shape) -> Any:
+                mx.random.seed(5)
+                return getattr(mx.nd, f"sample_{name}")(*given, shape=shape)
+
+            numbers = np.array([[0.5, 1, 3], [0, -1, np.nan], [0.1, 7, 30]], dtype)
+            yield f"sample_{name} {shape}", call, [numbers, numbers[::-1].copy()][:parameters]
+
+
 def random() -> Iterator[Call]:
     """The numbers of the CPU."""
 
@@ -421,6 +434,7 @@ def random() -> Iterator[Call]:
 
         return f"random {name} {attrs}", call, [values(1)]
 
+    yield from drawn_for_each()
     yield drawn("uniform", -1.5, 4.0)
     yield drawn("uniform", -1.5, 4.0, dtype="float64")
     yield drawn("normal", 1.0, 2.0)

@@ -239,10 +239,14 @@ def choices() -> Iterator[Call]:
     yield in_np("two numbers", lambda c: mx.np.where(c, 1.5, -2), values(9, dtype="int32", low=-1, high=1))
     for dtype in ("float32", "int32"):
         x = values(3, 4, 5, dtype=dtype, low=-9, high=9)
-        for mode in ("constant", "edge", "reflect"):
+        for mode in ("constant", "edge", "reflect", "symmetric"):
             attrs = {"constant_values": 2} if mode == "constant" else {}
             widths = ((1, 0), (2, 3), (0, 4))
             yield in_np(f"pad {mode}", lambda x, m=mode, a=attrs, w=widths: mx.np.pad(x, w, mode=m, **a), x)
+        for shift, axis in ((2, None), (-7, None), (3, 1), ((1, -2), (0, 2))):
+            yield in_np("roll", lambda x, shift=shift, axis=axis: mx.np.roll(x, shift, axis), x)
+        parts = {"begin": (2, None, 0), "end": (None, 3, 4), "step": (-1, 2, 3)}
+        yield named("_internal._slice_assign", x, values(3, 2, 2, dtype=dtype), **parts)
         for k in (-2, 0, 1, 9):
             yield in_np("tril", lambda x, k=k: [mx.np.tril(x, k), mx.np.tril(x[0, 0], k)], x)
             yield in_np("diagonals", lambda x, k=k: [mx.np.diagflat(x[0], k), mx.np.diag(x[0, 0], k)], x)

@@ -86,10 +86,12 @@ struct GatherRows {
     i64 sizes[AXES];
 };
 // Reports axis, position and index, so that the first index of the first axis is heard, as on the
-// CPU. Positions and indices are cut to 22 and 38 bits, except for the index that NaN becomes.
+// CPU. Positions and indices are cut to 22 and 38 bits, except for the ends of 64 bits.
 DEVICE void report_place(u64* status, int axis, i64 position, i64 index) {
     i64 end = 1ll << 37, last = (1 << 22) - 1;
-    i64 held = index == (i64)0x8000000000000000ull ? -end : index <= -end ? 1 - end : index >= end ? end - 1 : index;
+    i64 held = index <= -end ? 1 - end : index >= end - 1 ? end - 2 : index;
+    if (index == (i64)0x8000000000000000ull) held = -end;
+    if (index == 0x7fffffffffffffffll) held = end - 1;
     report_least(status, (u64)(axis + 1) << 60 | (u64)(position < last ? position : last) << 38 | (u64)(held + end));
 }
 // The row that the indices at position `k` name.

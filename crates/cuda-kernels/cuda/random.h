@@ -49,7 +49,7 @@ DEVICE double normal(Numbers& s) {
 // Marsaglia and Tsang, "A simple method for generating gamma variables" (2000).
 DEVICE double gamma_number(Numbers& s, double alpha) {
     const double end = (double)infinity();
-    if (!(alpha > 0) || alpha == end) return alpha > 0 ? alpha : end - end;
+    if (!(alpha > 0) || alpha == end) return alpha >= 0 ? alpha : end - end;
     double boost = 1;
     if (alpha < 1) {
         boost = pow(1.0 - uniform(s), 1.0 / alpha);
@@ -65,7 +65,7 @@ DEVICE double gamma_number(Numbers& s, double alpha) {
 // Products of uniforms below 10, above it Hoermann's transformed rejection PTRS (1993).
 DEVICE double poisson_number(Numbers& s, double mean) {
     const double end = (double)infinity();
-    if (!(mean > 0) || mean == end) return mean >= 0 ? mean : end - end;
+    if (!(mean > 0) || mean == end) return mean <= 0 ? 0 : mean;
     if (mean < 10) {
         double limit = exp(-mean), product = uniform(s), count = 0;
         ROLLED
@@ -87,14 +87,20 @@ DEVICE double poisson_number(Numbers& s, double mean) {
 enum Distribution { UNIFORM, NORMAL, EXPONENTIAL, GAMMA, POISSON, BINOMIAL, GENERAL_BINOMIAL, INTEGERS };
 struct Random {
     void* to;
+    const void* parameters[2];    // null: `a` and `b`
     i64 n, low;
     u64 seed, position, count;
     double a, b;
-    int distribution, dtype;
+    Divisor each;    // numbers of each parameter
+    int distribution, dtype, parameter_dtype, unused;
 };
 KERNEL void __launch_bounds__(256, 2) random_numbers(Random p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
+        if (p.parameters[0]) {
+            p.a = load<double>(p.parameters[0], p.parameter_dtype, i / p.each);
+            p.b = load<double>(p.parameters[1], p.parameter_dtype, i / p.each);
+        }
         Numbers s = numbers_of(p.seed, p.position, i);
         switch (p.distribution) {
             // No sum is joined with its product: the CPU rounds both.

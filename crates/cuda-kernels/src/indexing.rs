@@ -130,6 +130,7 @@ pub(crate) fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
     let axis = (said >> 60).saturating_sub(1) as usize;
     let index = match (said & ((1 << 38) - 1)) as i64 {
         0 => i64::MIN,
+        held if held == (1 << 38) - 1 => i64::MAX,
         held => held - (1 << 37),
     };
     let size = sizes.get(axis).copied().unwrap_or(0);

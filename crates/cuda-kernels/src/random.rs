@@ -5,7 +5,11 @@ use crate::launch::{Bound, code, each, known};
 use mxrt_ops::{KernelForm, RandomForm, Signature};
 
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
-    let KernelForm::Random(random) = *form else { return None };
+    let (random, each_parameter) = match *form {
+        KernelForm::Random(random) => (random, None),
+        KernelForm::RandomRows { distribution, each } => (distribution, Some(each)),
+        _ => return None,
+    };
     let output = signature.outputs.first().filter(|t| known(t))?;
     let (distribution, a, b, low, count) = match random {
         RandomForm::Uniform(a, b) => (0, a, b, 0, 0),
@@ -18,8 +22,32 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         RandomForm::Integers(low, high) => (7, 0.0, 0.0, low, high.wrapping_sub(low) as u64),
     };
     let (n, dtype) = (output.shape.size(), code(output.dtype));
+    let parameter_dtype = match each_parameter {
+        Some(_) => code(signature.inputs.first().filter(|t| known(t))?.dtype),
+        None => 0,
+    };
     Some(Bound::kernel(c"random_numbers", each(n), move |at| {
         let (seed, position) = at.random.map_or((0, 0), |key| (key.seed, key.position));
-        RandomArgument { to: at.outputs[0].0, n: n as i64, low, seed, position, count, a, b, distribution, dtype }
+        let parameters = match (each_parameter, at.inputs) {
+            (Some(_), [a, b, ..]) => [a.0, b.0],
+            (Some(_), [a]) => [a.0, a.0],
+            _ => [0, 0],
+        };
+        RandomArgument {
+            to: at.outputs[0].0,
+            parameters,
+            n: n as i64,
+            low,
+            seed,
+            position,
+            count,
+            a,
+            b,
+            each: each_parameter.unwrap_or(1) as i64,
+            distribution,
+            dtype,
+            parameter_dtype,
+            unused: 0,
+        }
     }))
 }

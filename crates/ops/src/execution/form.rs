@@ -526,6 +526,13 @@ pub enum KernelForm {
     },
     /// Random numbers, one after the other from the stream of each element.
     Random(RandomForm),
+    /// Random numbers of a distribution whose parameters are inputs 0 and, if there is one, 1.
+    RandomRows {
+        /// distribution, whose own parameters do not count
+        distribution: RandomForm,
+        /// numbers drawn with each element of the parameters
+        each: usize,
+    },
     /// A computation with the matrices in the last two axes.
     Matrices(MatrixForm),
     /// A computation with 8-bit integers.

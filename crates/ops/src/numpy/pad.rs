@@ -76,10 +76,11 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let (data, mode) = (&signature.inputs[0], attrs.str("mode"));
     let widths: Vec<(usize, usize)> =
         widths(attrs, data.shape.len())?.iter().map(|[before, after]| (*before, *after)).collect();
-    let turns_once = || widths.iter().zip(data.shape.iter()).all(|((before, after), n)| before.max(after) < n);
+    let shows = |edges: usize| widths.iter().zip(data.shape.iter()).all(|((a, b), n)| *a.max(b) < n + edges);
     let is_known = match mode {
         "constant" | "edge" => true,
-        "reflect" => turns_once(),
+        "reflect" => shows(0),
+        "symmetric" => shows(1),
         _ => false,
     };
     if !is_known || attrs.str("reflect_type") != "even" {

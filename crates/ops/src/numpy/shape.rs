@@ -122,6 +122,7 @@ pub static OPS: &[OpDef] = &[
             shapes.same_as_first()
         },
         bind: bind_roll,
+        form: roll_form,
         ..OpDef::BASE
     },
 ];
@@ -405,6 +406,35 @@ fn shifts(attrs: &Attrs, rank: usize) -> Result<(Option<Dims>, Vec<i64>), OpErro
         all if all.len() == axes.len() => Ok((Some(axes), all.to_vec())),
         all => Err(value_error(format!("shift has {} numbers for {} axes", all.len(), axes.len()))),
     }
+}
+
+/// The form of shifts: along an axis one stretch moves up, and the rest moves to the beginning.
+fn roll_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let shape = &signature.inputs[0].shape;
+    let (axes, shift) = shifts(attrs, shape.len())?;
+    let extents = if axes.is_some() { shape.to_vec() } else { vec![shape.size()] };
+    let mut up = vec![0; extents.len()];
+    for (i, by) in shift.into_iter().enumerate() {
+        let axis = axes.as_ref().map_or(0, |axes| axes[i]);
+        up[axis] = by.rem_euclid(extents[axis].max(1) as i64) as usize;
+    }
+    let steps = contiguous(&extents);
+    let mut moves = vec![KernelForm::strided(0, &[], 0, &[])];
+    for (axis, n) in extents.into_iter().enumerate() {
+        let stretches = [(n - up[axis], 0, up[axis]), (up[axis], n - up[axis], 0)];
+        let with = |whole: &Move, (extent, from, to): (usize, usize, usize)| {
+            let (mut whole, step) = (whole.clone(), steps[axis]);
+            whole.shape.push(extent);
+            whole.from.0 += from * step as usize;
+            whole.into.0 += to * step as usize;
+            whole.from.1.push(step);
+            whole.into.1.push(step);
+            whole
+        };
+        let some = || stretches.iter().filter(|(extent, ..)| *extent > 0);
+        moves = moves.iter().flat_map(|whole| some().map(move |part| with(whole, *part))).collect();
+    }
+    for_all(signature.inputs[0].dtype, KernelForm::Move { fill: None, moves })
 }
 
 fn bind_roll(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {

@@ -35,16 +35,23 @@ impl Distribution {
     fn form(self, a: f64, b: f64) -> Option<RandomForm> {
         self.check(a, b).ok()?;
         Some(match self {
+            // The rate is 0 or less.
+            Distribution::NegativeBinomial if b > 0.0 && (a == 0.0 || b >= 1.0) => RandomForm::Poisson(0.0),
+            _ => self.form_with(a, b),
+        })
+    }
+
+    /// The form with these parameters, whatever they are.
+    fn form_with(self, a: f64, b: f64) -> RandomForm {
+        match self {
             Distribution::Uniform => RandomForm::Uniform(a, b),
             Distribution::Normal => RandomForm::Normal(a, b),
             Distribution::Gamma => RandomForm::Gamma(a, b),
             Distribution::Exponential => RandomForm::Exponential(a),
             Distribution::Poisson => RandomForm::Poisson(a),
-            // The rate is 0 or less.
-            Distribution::NegativeBinomial if b > 0.0 && (a == 0.0 || b >= 1.0) => RandomForm::Poisson(0.0),
             Distribution::NegativeBinomial => RandomForm::NegativeBinomial(a, b),
             Distribution::GeneralizedNegativeBinomial => RandomForm::GeneralizedNegativeBinomial(a, b),
-        })
+        }
     }
 
     /// One number. Distributions with one parameter ignore the second. Parameters that make no

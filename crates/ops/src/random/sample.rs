@@ -29,6 +29,7 @@ macro_rules! sample_op {
             infer_shape,
             infer_dtype,
             bind: |_, signature| bind(Distribution::$distribution, signature),
+            form: |_, signature| form(Distribution::$distribution, signature),
             random: true,
             ..OpDef::BASE
         }
@@ -86,9 +87,20 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     dtypes.set_output(0, drawn)
 }
 
-fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+/// Numbers drawn for every element of the parameters.
+fn drawn_for_each(signature: &Signature<'_>) -> usize {
     let parameters = signature.inputs[0].shape.size();
-    let each = signature.outputs[0].shape.size().checked_div(parameters).unwrap_or(0).max(1);
+    signature.outputs[0].shape.size().checked_div(parameters).unwrap_or(0).max(1)
+}
+
+fn form(distribution: Distribution, signature: &Signature<'_>) -> MaybeForm {
+    let form =
+        KernelForm::RandomRows { distribution: distribution.form_with(0.0, 0.0), each: drawn_for_each(signature) };
+    for_floats(signature.outputs[0].dtype, form)
+}
+
+fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+    let each = drawn_for_each(signature);
     let to = signature.outputs[0].dtype;
     check_numeric(signature.inputs[0].dtype)?;
     dispatch!(to, float, T => Ok(kernel_fn(signature, move |call| {

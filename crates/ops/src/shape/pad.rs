@@ -93,6 +93,7 @@ fn stretches(n: usize, (before, after): (usize, usize), mode: &str) -> Vec<Stret
     let last = n.saturating_sub(1);
     let (head, tail) = match mode {
         "edge" => ((0, 0), (last, 0)),
+        "symmetric" => ((before.saturating_sub(1), -1), (last, -1)),
         _ => ((before, -1), (last.saturating_sub(1), -1)),
     };
     let all = [(0, before, head.0, head.1), (before, n, 0, 1), (before + n, after, tail.0, tail.1)];

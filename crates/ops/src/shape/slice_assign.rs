@@ -5,6 +5,7 @@ use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::shape::assign_slice;
+use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
@@ -24,6 +25,7 @@ pub static OPS: &[OpDef] = &[
             shapes.set_input(1, "rhs", PartialShape::from_dims(part))
         },
         bind: bind_array,
+        form,
         ..OpDef::BASE
     },
     OpDef {
@@ -45,6 +47,17 @@ pub static OPS: &[OpDef] = &[
 fn parts(ranges: &[Range]) -> (Vec<usize>, Vec<usize>, Vec<isize>) {
     let extents = ranges.iter().map(|r| r.len).collect();
     (extents, ranges.iter().map(|r| r.start).collect(), ranges.iter().map(|r| r.step).collect())
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let shape = &signature.inputs[0].shape;
+    let (part, begin, step) = parts(&ranges(attrs, shape)?);
+    let steps = contiguous(shape);
+    let first = begin.iter().zip(&steps).map(|(begin, distance)| begin * *distance as usize).sum();
+    let into = step.iter().zip(&steps).map(|(step, distance)| step * distance).collect();
+    let whole = KernelForm::strided(0, shape, 0, &steps);
+    let replaced = Move { input: 1, from: (0, contiguous(&part)), into: (first, into), shape: part, output: 0 };
+    for_all(signature.inputs[0].dtype, KernelForm::Move { fill: None, moves: vec![whole, replaced] })
 }
 
 fn bind_array(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
