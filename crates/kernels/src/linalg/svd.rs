@@ -86,21 +86,6 @@ fn one(
     let mut left = Scratch::filled(par, m * m, 0.0);
     (0..m).for_each(|i| left[i * m + i] = 1.0);
     make_orthogonal([m, n], &mut work, &mut left)?;
-    write_factors([m, n], scale, &work, &left, u, values, v);
-    Ok(())
-}
-
-/// Writes the factors, the largest value first: the lengths of the orthogonal rows, their
-/// directions, and the rotations that led to them.
-fn write_factors(
-    [m, n]: [usize; 2],
-    scale: f64,
-    work: &[f64],
-    left: &[f64],
-    u: &mut [f64],
-    values: &mut [f64],
-    v: &mut [f64],
-) {
     let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();
     let mut order: Vec<usize> = (0..m).collect();
     order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
@@ -120,6 +105,7 @@ fn write_factors(
         row.iter_mut().for_each(|v| *v *= sign);
         (0..m).for_each(|i| u[i * m + k] = sign * left[from * m + i]);
     }
+    Ok(())
 }
 
 /// Turns pairs of rows until all are orthogonal, and the rows of `left` with them. Rows that are
