@@ -3,7 +3,10 @@
 use mxrt_engine::*;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
+
+/// Held by a test that changes the setting of the process.
+static SETTING: Mutex<()> = Mutex::new(());
 
 /// Half of the least normal number.
 fn denormal() -> f32 {
@@ -30,6 +33,7 @@ fn seen(engine: &'static Engine, small: bool) -> (usize, bool) {
 
 #[test]
 fn ops_take_denormal_numbers_for_zeros_and_callers_do_not() {
+    let _alone = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
     let engine = Engine::start(Config { cores: Some(4), ..Config::default() }).unwrap();
     for small in [false, true] {
         assert_eq!(seen(engine, small), (64, true));
@@ -61,6 +65,7 @@ fn seen_by_two(engine: &'static Engine) -> usize {
 
 #[test]
 fn a_thread_that_an_op_without_denormals_started_computes_with_them_later() {
+    let _alone = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
     let engine = Engine::start(Config { cores: Some(2), ..Config::default() }).unwrap();
     // The second thread is started by the first one, which splits the op. It may still look for
     // chunks of this op when the next one begins.

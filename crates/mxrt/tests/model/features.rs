@@ -2,9 +2,6 @@
 
 use super::{digits, image};
 use ndarray::{Array4, ArrayD, s};
-use std::sync::{Arc, Mutex};
-use tracing::field::{Field, Visit};
-use tracing::span;
 
 #[test]
 fn arrays_of_the_crate_ndarray_are_inputs_and_results() {
@@ -34,58 +31,6 @@ fn reports_of_plans_are_data() {
     let json = serde_json::to_value(&plan).expect("it is written");
     assert_eq!(json["arena_bytes"], plan.arena_bytes);
     assert_eq!(json["steps"].as_array().map(Vec::len), Some(plan.steps.len()));
-}
-
-/// Notes names of spans and messages of events.
-#[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<String>>>);
-
-struct Text<'a>(&'a mut String);
-
-impl Visit for Text<'_> {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!(" {}={value:?}", field.name()));
-    }
-}
-
-impl tracing::Subscriber for Notes {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-    fn new_span(&self, span: &span::Attributes<'_>) -> span::Id {
-        let mut text = span.metadata().name().to_owned();
-        span.record(&mut Text(&mut text));
-        self.0.lock().expect("no thread panicked").push(text);
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut text = event.metadata().level().to_string();
-        event.record(&mut Text(&mut text));
-        self.0.lock().expect("no thread panicked").push(text);
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
-#[test]
-fn requests_are_spans() {
-    let notes = Notes::default();
-    tracing::subscriber::with_default(notes.clone(), || {
-        let model = digits();
-        model.run([("data", ([1, 1, 8, 8], &image(0)))]).expect("an answer");
-        model.run([("image", ([1, 1, 8, 8], &image(0)))]).unwrap_err();
-        let pending = model.run_async([("data", ([1, 1, 8, 8], &image(0)))]).expect("the call is accepted");
-        pending.wait().expect("an answer");
-    });
-    let request = "mxrt.request model=\"digitsnet_dense0_fwd\"";
-    let (answered, refused) = (
-        "DEBUG message=answered",
-        "WARN message=the model has no input 'image'; its inputs are data [MX-VALUE] kind=\"value\"",
-    );
-    let seen = notes.0.lock().expect("no thread panicked");
-    assert_eq!(seen[..], [request, answered, request, refused, request, answered]);
 }
 
 /// A model of one operator over the inputs `data` and `second`.
