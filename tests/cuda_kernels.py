@@ -412,7 +412,8 @@ def pooling() -> Iterator[Call]:
 
 def drawn_for_each() -> Iterator[Call]:
     """Numbers with parameters of their own, some of which make no distribution."""
-    for name, parameters in (("uniform", 2), ("normal", 2), ("gamma", 2), ("exponential", 1), ("poisson", 1)):
+    with_two = ("uniform", "normal", "gamma", "negative_binomial", "generalized_negative_binomial")
+    for name, parameters in (*((name, 2) for name in with_two), ("exponential", 1), ("poisson", 1)):
         for dtype, shape in itertools.product(("float32", "float64", "float16"), ((), (70,))):
 
             def call(*given: Any, name: str = name, shape: tuple[int, ...] = shape) -> Any:

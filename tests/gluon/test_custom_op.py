@@ -245,25 +245,23 @@ def test_what_forward_does_wrong_is_raised_by_the_result(mx, operator, run, mess
         assert raised.value.__cause__ is not None
 
 
+def raise_kind(mx, kind: str) -> None:
+    raise mx.MXNetError("no", kind=kind)
+
+
 @pytest.mark.parametrize(
     ("run", "kind"),
     [
-        (lambda x, y: x[0].reshape((77,)), "shape"),
-        (lambda x, y: mx_ones((2, -1)), "shape"),
-        (lambda x, y: x[0][[1 << 70]], "index"),
+        (lambda mx, x: x.reshape((77,)), "shape"),
+        (lambda mx, x: mx.nd.ones((2, -1)), "shape"),
+        (lambda mx, x: x[[1 << 70]], "index"),
         # Mistakes of the program itself, and what no argument is to blame for.
-        (lambda x, y: [].pop(), "operator"),
-        (lambda x, y: _raise("training"), "operator"),
+        (lambda mx, x: [].pop(), "operator"),
+        (lambda mx, x: raise_kind(mx, "training"), "operator"),
     ],
 )
 def test_errors_of_arguments_in_forward_keep_their_class(mx, operator, run, kind: str) -> None:
-    global mx_ones, _raise
-    mx_ones = mx.nd.ones
-
-    def _raise(kind: str) -> None:
-        raise mx.MXNetError("no", kind=kind)
-
-    operator("known", run)
+    operator("known", lambda x, y: run(mx, x[0]))
     out = mx.nd.Custom(mx.nd.ones(2), op_type="known")
     with pytest.raises(mx.MXNetError, match="Custom") as raised:
         out.asnumpy()

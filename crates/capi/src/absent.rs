@@ -60,8 +60,8 @@ absent! {
     "distributed training: stores of keys and values, and servers of parameters":
         MXInitPSEnv MXKVStoreBarrier MXKVStoreBroadcast MXKVStoreBroadcastEx MXKVStoreCreate
         MXKVStoreFree MXKVStoreGetGroupSize MXKVStoreGetNumDeadNode MXKVStoreGetRank
-        MXKVStoreGetType MXKVStoreInit MXKVStoreInitEx MXKVStorePull MXKVStorePullEx MXKVStorePullRowSparse
-        MXKVStorePullRowSparseEx MXKVStorePullWithSparse MXKVStorePullWithSparseEx MXKVStorePush
+        MXKVStoreGetType MXKVStoreInit MXKVStoreInitEx MXKVStorePull MXKVStorePullEx
+        MXKVStorePullRowSparse MXKVStorePullRowSparseEx MXKVStorePullWithSparse MXKVStorePullWithSparseEx MXKVStorePush
         MXKVStorePushEx MXKVStorePushPull MXKVStorePushPullEx MXKVStoreRunServer
         MXKVStoreSendCommmandToServers MXKVStoreSetBarrierBeforeExit
         MXKVStoreSetGradientCompression MXKVStoreSetUpdater MXKVStoreSetUpdaterEx;
@@ -75,8 +75,8 @@ absent! {
     "quantizing symbols and lowering their precision":
         MXQuantizeSymbol MXReducePrecisionSymbol MXSetCalibTableToQuantizedSymbol;
     "partitioning symbols for other backends":
-        MXBuildSubgraphByOpNames MXGenAtomicSymbolFromSymbol MXRemoveSubgraphPropertyOpNames MXRemoveSubgraphPropertyOpNamesV2
-        MXSetSubgraphPropertyOpNames MXSetSubgraphPropertyOpNamesV2;
+        MXBuildSubgraphByOpNames MXGenAtomicSymbolFromSymbol MXRemoveSubgraphPropertyOpNames
+        MXRemoveSubgraphPropertyOpNamesV2 MXSetSubgraphPropertyOpNames MXSetSubgraphPropertyOpNamesV2;
     "passes over graphs of NNVM":
         NNAddControlDeps NNGraphApplyPasses NNGraphCreate NNGraphFree NNGraphGetJSONAttr
         NNGraphGetSymbol NNGraphSetJSONAttr NNGraphSetNodeEntryListAttr_;

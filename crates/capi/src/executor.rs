@@ -7,9 +7,9 @@ use crate::pointers::{Monitor, MonitorCallback, count, distinct, list, put, read
 use crate::returned::{self, ResultPlace};
 use crate::symbol::{give, of};
 use crate::symbol_infer::partial;
-use crate::symbol_print::described;
 use crate::training::{site, trains};
 use mxrt::NDArray;
+use mxrt::internal::symbol::described;
 use mxrt::internal::{Executor, PartialShape, Reshaping, SharedArrays, TrainingScope};
 use std::ffi::{c_char, c_int, c_void};
 

@@ -142,9 +142,9 @@ impl SymbolBase {
         if np_shape { self.symbol.to_json_np_shape() } else { self.symbol.to_json() }
     }
 
-    /// The graph with one operator a line.
-    fn _text(&self) -> String {
-        symbol::text(&self.symbol)
+    /// The graph as text, as MXNet writes it.
+    fn _described(&self) -> String {
+        symbol::described(&self.symbol)
     }
 
     fn _deep_copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

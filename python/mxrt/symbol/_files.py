@@ -58,32 +58,6 @@ def without_casts(text: str) -> str:
     return json.dumps(graph)
 
 
-def described(text: str) -> str:
-    """A graph, given as JSON, in the words of MXNet's ``debug_str``."""
-    graph: dict[str, Any] = json.loads(text)
-    nodes = graph["nodes"]
-    lines: list[str] = []
-    if len(graph["heads"]) == 1 and len(nodes) == 1 and nodes[0]["op"] != "null":
-        return f"AtomicFunctor  Op:{nodes[0]['op']}\n"
-    if len(graph["heads"]) > 1 or len(nodes) > 1:
-        lines = ["Symbol Outputs:"]
-        for place, (number, output, *_) in enumerate(graph["heads"]):
-            lines.append(f"\toutput[{place}]={nodes[number]['name']}({output})")
-    for node in nodes:
-        if node["op"] == "null":
-            lines.append(f"Variable:{node['name']}")
-            continue
-        lines += ["-" * 20, f"Op:{node['op']}, Name={node['name']}", "Inputs:"]
-        for place, (number, output, *version) in enumerate(node["inputs"]):
-            of = nodes[number]
-            shown = f" version={version[0] if version else 0}" if of["op"] == "null" else ""
-            lines.append(f"\targ[{place}]={of['name']}({output}){shown}")
-        if node.get("attrs"):
-            lines.append("Attrs:")
-            lines += [f"\t{key}={value}" for key, value in sorted(node["attrs"].items())]
-    return "\n".join(lines) + "\n"
-
-
 def _path(fname: str) -> str:
     if not isinstance(fname, (str, os.PathLike)):
         raise TypeError("fname need to be string")

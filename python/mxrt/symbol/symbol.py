@@ -114,9 +114,7 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
 
     def debug_str(self) -> str:
         """The graph as text, as MXNet writes it."""
-        from ._files import described
-
-        return described(self.tojson(remove_amp_cast=False))
+        return self._described()
 
     def save(self, fname: str, remove_amp_cast: bool = True) -> None:
         """Writes the graph to a file, as MXNet 1.9.1 does; see :meth:`tojson`."""

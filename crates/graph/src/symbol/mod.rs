@@ -4,6 +4,7 @@ mod as_mxnet;
 mod attributes;
 mod compose;
 mod create;
+mod described;
 mod error;
 mod infer;
 mod labels;
@@ -12,6 +13,7 @@ mod print;
 mod training;
 mod watched;
 
+pub use described::described;
 pub use error::{GraphError, UnknownOperator};
 pub use infer::{Inferred, InferredShapes, InferredTypes};
 pub use node::{Node, NodeEntry};
