@@ -1,7 +1,7 @@
 //! Elements added at the ends of axes.
 
 use crate::prelude::*;
-use crate::shape::pad::moves;
+use crate::shape::pad::padded_form;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_tensor::PartialShape;
@@ -86,9 +86,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     if !is_known || attrs.str("reflect_type") != "even" {
         return Ok(None);
     }
-    let fill = (mode == "constant").then_some(attrs.float("constant_value"));
-    let moves = moves(&data.shape, &signature.outputs[0].shape, &widths, mode);
-    for_all(data.dtype, KernelForm::Move { fill, moves })
+    padded_form(signature, &widths, mode, attrs.float("constant_value"))
 }
 
 /// The origin of an added element.

@@ -1,6 +1,7 @@
 //! Other shapes and places for the same elements.
 
 use crate::prelude::*;
+use crate::shape::stretches::{Stretch, form_of_stretches};
 use crate::shape::{PartialDims, Strided, bind_copy, bind_strided, strided_form};
 use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
@@ -418,23 +419,12 @@ fn roll_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
         let axis = axes.as_ref().map_or(0, |axes| axes[i]);
         up[axis] = by.rem_euclid(extents[axis].max(1) as i64) as usize;
     }
-    let steps = contiguous(&extents);
-    let mut moves = vec![KernelForm::strided(0, &[], 0, &[])];
-    for (axis, n) in extents.into_iter().enumerate() {
-        let stretches = [(n - up[axis], 0, up[axis]), (up[axis], n - up[axis], 0)];
-        let with = |whole: &Move, (extent, from, to): (usize, usize, usize)| {
-            let (mut whole, step) = (whole.clone(), steps[axis]);
-            whole.shape.push(extent);
-            whole.from.0 += from * step as usize;
-            whole.into.0 += to * step as usize;
-            whole.from.1.push(step);
-            whole.into.1.push(step);
-            whole
-        };
-        let some = || stretches.iter().filter(|(extent, ..)| *extent > 0);
-        moves = moves.iter().flat_map(|whole| some().map(move |part| with(whole, *part))).collect();
-    }
-    for_all(signature.inputs[0].dtype, KernelForm::Move { fill: None, moves })
+    let stretches = |(n, up): (&usize, &usize)| {
+        let parts = [(*up, n - up, 0, 1), (0, *up, n - up, 1)];
+        parts.into_iter().filter(|part| part.1 > 0).collect()
+    };
+    let stretches: Vec<Vec<Stretch>> = extents.iter().zip(&up).map(stretches).collect();
+    form_of_stretches(&signature.inputs[0], &extents, &extents, &stretches, None)
 }
 
 fn bind_roll(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {

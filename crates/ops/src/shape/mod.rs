@@ -28,6 +28,7 @@ pub mod space_to_depth;
 pub mod split_v2;
 pub mod squeeze;
 pub mod stack;
+pub(crate) mod stretches;
 pub mod swap_axis;
 pub mod tile;
 pub mod transpose;

@@ -1,10 +1,10 @@
 //! `Pad`: an array continued beyond its edges.
 
+use super::stretches::{Stretch, form_of_stretches};
 use crate::prelude::*;
 use mxrt_engine::OpError;
 use mxrt_kernels::Element;
 use mxrt_kernels::shape::{PadMode, pad};
-use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
@@ -60,10 +60,8 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 }
 
 fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
-    let (data, out, mode) = (&signature.inputs[0], &signature.outputs[0].shape, attrs.str("mode"));
-    let fill = (mode == "constant").then_some(attrs.float("constant_value"));
-    let moves = moves(&data.shape, out, &widths(attrs, data.shape.len())?, mode);
-    for_all(data.dtype, KernelForm::Move { fill, moves })
+    let widths = widths(attrs, signature.inputs[0].shape.len())?;
+    padded_form(signature, &widths, attrs.str("mode"), attrs.float("constant_value"))
 }
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
@@ -84,10 +82,6 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     })
 }
 
-/// A stretch of the output along an axis: where it begins, its extent, the first element read, the
-/// step to the next.
-type Stretch = (usize, usize, usize, isize);
-
 /// The stretches of an axis of `n` elements.
 fn stretches(n: usize, (before, after): (usize, usize), mode: &str) -> Vec<Stretch> {
     let last = n.saturating_sub(1);
@@ -101,23 +95,15 @@ fn stretches(n: usize, (before, after): (usize, usize), mode: &str) -> Vec<Stret
     all.into_iter().enumerate().filter(|(i, part)| part.1 > 0 && (*i == 1 || !constant)).map(|(_, part)| part).collect()
 }
 
-/// The parts of the output: each stretch of an axis with each one of the others.
-pub(crate) fn moves(shape: &[usize], out: &[usize], widths: &[(usize, usize)], mode: &str) -> Vec<Move> {
-    let (from, into) = (contiguous(shape), contiguous(out));
-    let none = Move { input: 0, output: 0, shape: vec![], from: (0, vec![]), into: (0, vec![]) };
-    let mut moves = vec![none];
-    for (axis, n) in shape.iter().enumerate() {
-        let parts = stretches(*n, widths[axis], mode);
-        let with = |whole: &Move, (at, extent, first, step): Stretch| {
-            let mut whole = whole.clone();
-            whole.shape.push(extent);
-            whole.from.0 += first * from[axis] as usize;
-            whole.from.1.push(step * from[axis]);
-            whole.into.0 += at * into[axis] as usize;
-            whole.into.1.push(into[axis]);
-            whole
-        };
-        moves = moves.iter().flat_map(|whole| parts.iter().map(move |part| with(whole, *part))).collect();
-    }
-    moves
+/// The form of an array with these widths before and after each axis.
+pub(crate) fn padded_form(
+    signature: &Signature<'_>,
+    widths: &[(usize, usize)],
+    mode: &str,
+    constant: f64,
+) -> MaybeForm {
+    let (data, out) = (&signature.inputs[0], &signature.outputs[0].shape);
+    let fill = (mode == "constant").then_some(constant);
+    let stretches: Vec<_> = data.shape.iter().zip(widths).map(|(n, widths)| stretches(*n, *widths, mode)).collect();
+    form_of_stretches(data, &data.shape, out, &stretches, fill)
 }
