@@ -150,6 +150,14 @@ pub(crate) fn current() -> &'static Slot {
     unsafe { &*slot }
 }
 
+/// Makes the thread-local variables of this thread. It has no slot yet, which is claimed inside the
+/// fork gate.
+#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+pub(crate) fn prepare() {
+    CURRENT.get();
+    let _ = GUARD.try_with(|_| ());
+}
+
 #[cold]
 fn claim() -> &'static Slot {
     let mut all = REGISTRY.lock();
@@ -160,11 +168,7 @@ fn claim() -> &'static Slot {
         slot
     });
     drop(all);
-    let name = std::thread::current().name().unwrap_or_default().to_owned();
-    slot.enter();
-    let before = std::mem::replace(&mut *slot.name.lock(), name);
-    slot.exit();
-    drop(before);
+    set_name(slot, std::thread::current().name().unwrap_or_default().to_owned());
     CURRENT.set(slot);
     // During the destructors of a thread the guard may be gone: then the slot is lost, which costs
     // its few bytes.
@@ -175,6 +179,19 @@ fn claim() -> &'static Slot {
 /// Slot number `n`, in the order of their making. The registry is not locked between calls.
 pub(crate) fn nth(n: usize) -> Option<&'static Slot> {
     REGISTRY.lock().get(n).copied()
+}
+
+/// Sets the name of this thread, whose slot it is.
+pub(crate) fn set_name(slot: &Slot, name: String) {
+    slot.enter();
+    let before = std::mem::replace(&mut *slot.name.lock(), name);
+    slot.exit();
+    drop(before);
+}
+
+/// Name of the thread that has slot number `n`; none: it has no name.
+pub(crate) fn name(n: u32) -> Option<String> {
+    nth(n as usize).map(|slot| slot.name.lock().clone()).filter(|name| !name.is_empty())
 }
 
 /// A number that no other call returns.

@@ -16,6 +16,7 @@ use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};
 use crate::op::cancel::every_write_cancelled;
 use crate::process::slot::{self, Slot};
+use crate::process::start::start;
 use crate::sched::kept_cores::KeptCores;
 use crate::sched::parker::Parker;
 use crate::sched::queue::Queues;
@@ -270,12 +271,10 @@ impl Sched {
 
     #[cold]
     fn start_worker(&self, engine: &'static Engine, number: usize) {
-        if !refused()
-            && std::thread::Builder::new().name(format!("mxrt-{number}")).spawn(move || engine.worker(number)).is_ok()
-        {
+        if !refused() && start(worker::name(number), move || engine.worker(number)) {
             return;
         }
-        // The system gives no more threads. The others do the work; without any, this one does.
+        // The system gives no more threads, or no memory for one. The others do the work; without any, this one does.
         let mut state = self.lock();
         state.alive -= 1;
         state.searching -= 1;

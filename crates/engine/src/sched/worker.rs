@@ -66,12 +66,18 @@ impl WorkerState {
     }
 }
 
+/// Name of the thread of the worker with this number.
+pub(super) fn name(number: usize) -> String {
+    format!("mxrt-{number}")
+}
+
 impl Engine {
     /// Works for as long as the process exists, as the worker with this number.
     pub(super) fn worker(&'static self, me: usize) {
         denormals::compute_with_them();
         let sched = &self.sched;
         let slot = slot::current();
+        slot::set_name(slot, name(me));
         slot.enter();
         let parker = sched.lock().workers[me];
         slot.exit();

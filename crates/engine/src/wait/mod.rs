@@ -271,9 +271,9 @@ impl Waiters {
 
     /// Waiting threads, for `dump`.
     pub fn list(&self) -> Vec<Waiting> {
-        let list = self.0.lock();
+        let list = self.0.lock().clone();
         let describe = |cell: &Arc<WaitCell>| Waiting {
-            thread: cell.thread.name().map_or_else(|| format!("{:?}", cell.thread.id()), str::to_owned),
+            thread: slot::name(cell.slot).unwrap_or_else(|| format!("{:?}", cell.thread.id())),
             var: cell.var.clone(),
             since: cell.since,
             holds: !cell.held.load(Ordering::Relaxed).is_null(),
