@@ -5,7 +5,7 @@ use crate::cached_op::borrow;
 use crate::handles::{NDArrayHandle, all, hold, take};
 use crate::pointers::{ExternalFunction, ExternalParam, count, list, read, text};
 use crate::runtime::engine;
-use mxrt::internal::{External, FailureKind, ForkSafeMutex, OnComplete, OpError};
+use mxrt::internal::{Engine, External, FailureKind, ForkSafeMutex, OnComplete, OpError};
 use mxrt::{Context, DType, NDArray, TensorType};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
@@ -69,6 +69,22 @@ impl Push {
         let name = if self.name.is_null() { "C function" } else { unsafe { text(self.name, "opr_name")? } };
         push(&External { name: name.to_owned().into(), reads: &reads, writes: &writes, priority: self.priority })
     }
+}
+
+/// Pushes a function that completes later, and writes `done`, too.
+fn push_async(
+    engine: &'static Engine,
+    external: &External<'_>,
+    done: Option<&NDArray>,
+    function: unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void),
+    param: Arc<ExternalParam>,
+) -> Result<(), OpError> {
+    let writes: Vec<&NDArray> = external.writes.iter().copied().chain(done).collect();
+    let (name, reads, priority) = (external.name.clone(), external.reads, external.priority);
+    External { name, reads, writes: &writes, priority }.push_async(engine, move |_, token| {
+        let pending = hold(Pending { token: ForkSafeMutex::new(Some(token)), _param: param.clone() });
+        ExternalFunction::Async(function).call(pending, &param);
+    })
 }
 
 /// Fails what was never completed: nothing that depends on it may wait for ever.
@@ -152,12 +168,7 @@ c_functions! {
                 0 => None,
                 _ => Some(NDArray::new(engine, Context::cpu(0), TensorType::new(DType::U8, &[0][..]))?),
             };
-            let writes: Vec<&NDArray> = external.writes.iter().copied().chain(&done).collect();
-            let (name, reads, priority) = (external.name.clone(), external.reads, external.priority);
-            External { name, reads, writes: &writes, priority }.push_async(engine, move |_, token| {
-                let pending = hold(Pending { token: ForkSafeMutex::new(Some(token)), _param: param.clone() });
-                ExternalFunction::Async(function).call(pending, &param);
-            })?;
+            push_async(engine, external, done.as_ref(), function, param)?;
             Ok(done.map_or(Ok(()), |done| done.wait_to_read())?)
         })
     }

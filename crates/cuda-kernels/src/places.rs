@@ -25,26 +25,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             let argument = DiagonalArgument { to: 0, n: n as i64, right, columns, dtype, unused: 0 };
             Some(Bound::kernel(c"diagonal", each(n), move |at| DiagonalArgument { to: at.outputs[0].0, ..argument }))
         }
-        KernelForm::LeftOf { right } => {
-            let [.., rows, columns] = output.shape[..] else { return None };
-            let argument = LeftOfArgument {
-                to: 0,
-                from: 0,
-                n: n as i64,
-                right: right.clamp(-FAR, FAR),
-                rows: rows as i64,
-                columns: columns as i64,
-                is_vector: i32::from(signature.inputs.first()?.shape.len() == 1),
-                size: output.dtype.size() as i32,
-                dtype,
-                unused: 0,
-            };
-            Some(Bound::kernel(c"left_of", each(n), move |at| LeftOfArgument {
-                to: at.outputs[0].0,
-                from: at.inputs[0].0,
-                ..argument
-            }))
-        }
+        KernelForm::LeftOf { right } => bind_left_of(right, signature),
         KernelForm::Choose { numbers } => bind_choose(numbers, signature),
         KernelForm::Rounded { places } => (output.dtype != DType::F16).then(|| {
             Bound::kernel(c"round_places", each(n), move |at| {
@@ -58,6 +39,30 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         })),
         _ => None,
     }
+}
+
+/// Binds the kernel that keeps the numbers of matrices up to a diagonal.
+fn bind_left_of(right: i64, signature: &Signature<'_>) -> Option<Bound> {
+    let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
+    let [.., rows, columns] = output.shape[..] else { return None };
+    let n = output.shape.size();
+    let argument = LeftOfArgument {
+        to: 0,
+        from: 0,
+        n: n as i64,
+        right: right.clamp(-FAR, FAR),
+        rows: rows as i64,
+        columns: columns as i64,
+        is_vector: i32::from(input.shape.len() == 1),
+        size: output.dtype.size() as i32,
+        dtype: code(output.dtype),
+        unused: 0,
+    };
+    Some(Bound::kernel(c"left_of", each(n), move |at| LeftOfArgument {
+        to: at.outputs[0].0,
+        from: at.inputs[0].0,
+        ..argument
+    }))
 }
 
 fn bind_choose(numbers: [Option<f64>; 2], signature: &Signature<'_>) -> Option<Bound> {

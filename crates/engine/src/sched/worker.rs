@@ -71,18 +71,26 @@ pub(super) fn name(number: usize) -> String {
     format!("mxrt-{number}")
 }
 
+impl Sched {
+    /// Makes this thread the worker with this number; returns its slot, and where it sleeps.
+    fn settle_in(&self, me: usize) -> (&'static Slot, &'static Parker) {
+        let slot = slot::current();
+        slot::set_name(slot, name(me));
+        slot.enter();
+        let parker = self.lock().workers[me];
+        slot.exit();
+        // Before the first sleep: a thread that wakes must find it.
+        parker.settle_in();
+        (slot, parker)
+    }
+}
+
 impl Engine {
     /// Works for as long as the process exists, as the worker with this number.
     pub(super) fn worker(&'static self, me: usize) {
         denormals::compute_with_them();
         let sched = &self.sched;
-        let slot = slot::current();
-        slot::set_name(slot, name(me));
-        slot.enter();
-        let parker = sched.lock().workers[me];
-        slot.exit();
-        // Before the first sleep: a thread that wakes must find it.
-        parker.settle_in();
+        let (slot, parker) = sched.settle_in(me);
         let mut own = WorkerState::started();
         loop {
             slot.enter();

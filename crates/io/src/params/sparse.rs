@@ -43,6 +43,13 @@ impl SparseReader<'_> {
         widen(tensor.dtype, &block.as_slice()[..tensor.bytes()], cast_slice_mut(numbers.as_mut_slice()));
         Ok(numbers)
     }
+
+    /// Makes the row pointers of a matrix without values.
+    fn pointers_of_empty_rows(&self, rows: usize) -> Result<Block, ParamsError> {
+        let mut block = self.alloc(rows.saturating_add(1).saturating_mul(size_of::<i64>()))?;
+        block.as_mut_slice().fill(0);
+        Ok(block)
+    }
 }
 
 /// Loads a sparse array.
@@ -63,12 +70,7 @@ pub(super) fn read_sparse(
     // MXNet writes no row pointers of a matrix without storage, as `zeros` makes it.
     let mut empty_rows = None;
     if parts.storage == StorageType::Csr && pointers.is_empty() && indices.is_empty() {
-        let count = record.tensor.shape[0].saturating_add(1);
-        let bytes = count.saturating_mul(size_of::<i64>());
-        let block = empty_rows.insert(reader.alloc(bytes)?);
-        let rows: &mut [i64] = cast_slice_mut(&mut block.as_mut_slice()[..bytes]);
-        rows.fill(0);
-        pointers = rows;
+        pointers = cast_slice(empty_rows.insert(reader.pointers_of_empty_rows(record.tensor.shape[0])?).as_slice());
     }
     let mut values = reader.read(&parts.values, record.offset)?;
     // MXNet may store more values than the row pointers count; they mean nothing.
