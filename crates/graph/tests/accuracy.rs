@@ -1,10 +1,8 @@
 //! Distance of a whole network's answers from float64, by precision, and remarks of plans on
 //! precision and measured tables.
 
-mod common;
-
-use common::Calls as _;
-use common::{apply, var};
+use crate::common::Calls as _;
+use crate::common::{apply, var};
 use mxrt_engine::{Config, Engine};
 use mxrt_graph::BuildOptions;
 use mxrt_graph::{CachedOp, CachedOpFlags, PassChoice, Symbol};

@@ -1,9 +1,7 @@
 //! Attention as models write it becomes one step with the answers of its operators one by one.
 
-mod common;
-
-use common::compare::{check_on, engine, inputs_for};
-use common::{apply, var};
+use crate::common::compare::{check_on, engine, inputs_for};
+use crate::common::{apply, var};
 use mxrt_graph::{BuildOptions, Symbol};
 use mxrt_tensor::{Context, DType, NDArray, TensorType};
 

@@ -1,9 +1,7 @@
 //! A compiled symbol, called as users call it: from many threads, with many shapes, with failing
 //! inputs.
 
-mod common;
-
-use common::Calls as _;
+use crate::common::Calls as _;
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BuildOptions, CacheLimit, CallOptions, Interrupter};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
@@ -210,7 +208,10 @@ fn alone(test: &str) -> bool {
         return true;
     }
     let program = std::env::current_exe().expect("the test has a program");
-    let out = std::process::Command::new(program).args([test, "--exact"]).env("MXRT_TEST_ALONE", "1").output();
+    let out = std::process::Command::new(program)
+        .args([&format!("cached_op::{test}"), "--exact"])
+        .env("MXRT_TEST_ALONE", "1")
+        .output();
     let out = out.expect("the child runs");
     let said = [out.stdout, out.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(out.status.success() && said.contains("1 passed"), "{said}");

@@ -1,9 +1,7 @@
 //! Calls and what may happen to them: parameters behind a gate, inputs and nodes that fail,
 //! priorities, deadlines, results that no caller wants, batches in parts.
 
-mod common;
-
-use common::Calls as _;
+use crate::common::Calls as _;
 use mxrt_engine::{Config, Cost, Engine, EngineKind, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Interrupter, Symbol};
 use mxrt_ops::registry;

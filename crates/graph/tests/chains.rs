@@ -1,11 +1,9 @@
 //! Chains of element-wise operators with operands that repeat over images: the bits of the
 //! operators one by one, plain and in blocks.
 
-mod common;
-
-use common::Calls as _;
-use common::compare::{array_of, check, check_on, conv, engine, inputs_for, norm, op_by_op, relu, values};
-use common::{apply, var};
+use crate::common::Calls as _;
+use crate::common::compare::{array_of, check, check_on, conv, engine, inputs_for, norm, op_by_op, relu, values};
+use crate::common::{apply, var};
 use mxrt_engine::{Config, Engine};
 use mxrt_graph::{BuildOptions, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};

@@ -1,10 +1,8 @@
 //! Loops and branches: graphs inside nodes, compiled into plans inside plans.
 
-mod common;
-
-use common::Calls as _;
-use common::compare::{array, engine, values};
-use common::*;
+use crate::common::Calls as _;
+use crate::common::compare::{array, engine, values};
+use crate::common::*;
 use mxrt_engine::{FailureKind, OpError, WaitError};
 use mxrt_graph::passes::PassChoice;
 use mxrt_graph::{BuildOptions, CachedOp, CachedOpFlags, GraphError, Symbol};

@@ -1,9 +1,7 @@
 //! Callback operators: functions in threads that the engine does not know.
 
-mod common;
-
-use common::Calls as _;
-use common::{apply, attrs, op, var};
+use crate::common::Calls as _;
+use crate::common::{apply, attrs, op, var};
 use mxrt_engine::{Config, Engine, EngineKind, FailureKind, OpError, WaitError};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, register_custom_operators};

@@ -1,8 +1,6 @@
 //! Damaged symbol texts: always an error or a graph, never a panic.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_graph::{Symbol, symbol::text};
 
 /// Everything a caller might do with a text, whatever it says.

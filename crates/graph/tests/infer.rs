@@ -1,8 +1,6 @@
 //! Inference of shapes and types over graphs.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::OpError;
 use mxrt_graph::{GraphError, InferredShapes, Symbol};
 use mxrt_tensor::{DType, NpShapeScope, PartialShape, Shape, set_np_shape_scope};

@@ -1,8 +1,6 @@
 //! Reading and writing symbol files.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::OpError;
 use mxrt_graph::{GraphError, LoadOptions, Symbol, symbol::text};
 

@@ -1,8 +1,6 @@
 //! Tests of which variables are labels: by what they reach, not by their names.
 
-mod common;
-
-use common::{apply, var};
+use crate::common::{apply, var};
 use mxrt_graph::Symbol;
 
 fn labels(symbol: &Symbol) -> Vec<String> {

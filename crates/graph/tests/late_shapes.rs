@@ -1,8 +1,6 @@
 //! Graphs with boolean masks: shapes that are known when a part of the graph has run.
 
-mod common;
-
-use common::Calls as _;
+use crate::common::Calls as _;
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec};
 use mxrt_graph::{BuildOptions, CacheLimit, CachedOp, CachedOpFlags, CallOptions, Interrupter, Started, Symbol};
 use mxrt_ops::registry;

@@ -1,10 +1,8 @@
 //! Plans of long graphs, in threads with little stack, and builds that are interrupted.
 
-mod common;
-
-use common::Calls as _;
-use common::compare::{array_of, engine, values};
-use common::{apply, attrs as attrs_of, op, var};
+use crate::common::Calls as _;
+use crate::common::compare::{array_of, engine, values};
+use crate::common::{apply, attrs as attrs_of, op, var};
 use mxrt_engine::FailureKind;
 use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Interrupter, LoadOptions, Symbol};
 use mxrt_tensor::{NDArray, Shape};

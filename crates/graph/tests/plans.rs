@@ -1,11 +1,9 @@
 //! A plan gives what its operators give one by one, whatever was folded, fused and laid out
 //! differently.
 
-mod common;
-
-use common::Calls as _;
-use common::compare::{array, check, check_with, conv, engine, inputs, norm, relu, values};
-use common::{apply, fixture, load, var};
+use crate::common::Calls as _;
+use crate::common::compare::{array, check, check_with, conv, engine, inputs, norm, relu, values};
+use crate::common::{apply, fixture, load, var};
 use mxrt_graph::{BuildOptions, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol, passes};
 use mxrt_ops::KernelOptions;

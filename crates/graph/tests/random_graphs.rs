@@ -1,8 +1,6 @@
 //! Random graphs, written to text and read back.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_graph::{Symbol, symbol::text};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

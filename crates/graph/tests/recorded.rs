@@ -1,8 +1,6 @@
 //! Comparison with names and inferred shapes that MXNet 1.9.1 gave for the graphs in `data/`.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_tensor::{DType, PartialShape, Shape};
 use serde_json::Value;
 

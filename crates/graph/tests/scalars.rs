@@ -1,10 +1,8 @@
 //! Numbers that are folded into layers: plans give what their operators give one by one.
 
-mod common;
-
-use common::Calls as _;
-use common::compare::{array, check, check_with, conv, engine, inputs, norm, relu};
-use common::{apply, var};
+use crate::common::Calls as _;
+use crate::common::compare::{array, check, check_with, conv, engine, inputs, norm, relu};
+use crate::common::{apply, var};
 use mxrt_graph::{BuildOptions, PassChoice};
 use mxrt_graph::{CachedOp, CachedOpFlags, Symbol};
 use mxrt_tensor::{DType, NDArray, Shape, TensorType};

@@ -1,10 +1,8 @@
 //! Folded and packed weights that several compiled symbols share.
 
-mod common;
-
-use common::Calls as _;
-use common::compare::{array_of, conv, inputs, norm, relu, values};
-use common::{apply, var};
+use crate::common::Calls as _;
+use crate::common::compare::{array_of, conv, inputs, norm, relu, values};
+use crate::common::{apply, var};
 use mxrt_engine::{Config, Cost, Engine, FailureKind, WaitError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, CallOptions, Symbol};
 use mxrt_ops::KernelOptions;

@@ -1,9 +1,7 @@
 //! Weights stored in fewer bytes than float32: what plans say, and the answers of models.
 
-mod common;
-
-use common::Calls as _;
-use common::{apply, var};
+use crate::common::Calls as _;
+use crate::common::{apply, var};
 use mxrt_engine::{Config, Engine};
 use mxrt_graph::{BuildOptions, CachedOp, CachedOpFlags, Symbol};
 use mxrt_ops::{Isa, KernelOptions};

@@ -1,8 +1,6 @@
 //! Making, composing and asking symbols.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::FailureKind;
 use mxrt_graph::{GraphError, NodeEntry, Symbol, symbol::text};
 use std::collections::BTreeMap;

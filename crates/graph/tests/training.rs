@@ -1,8 +1,6 @@
 //! Graphs as in training: which nodes change, and where.
 
-mod common;
-
-use common::{apply, attrs, op, var};
+use crate::common::{apply, attrs, op, var};
 use mxrt_graph::{Symbol, TrainingScope};
 
 const OUTSIDE: TrainingScope = TrainingScope { outside: true, inside: false };
