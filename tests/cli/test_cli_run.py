@@ -184,6 +184,10 @@ def test_all_outputs_are_saved_by_name(mx, capfd, tmp_path: Path) -> None:
         ("x.tiff", b"II*\0" + bytes(20), "is a TIFF image"),
         ("x.heic", b"\0\0\0\x18ftypheic" + bytes(20), "is a AVIF or HEIC image"),
         ("one.csv", b"1;2;3\n", "line 1, '1;2;3', is taken for titles"),
+        # A row with a word is no line of titles, which would be left out in silence.
+        ("word.csv", b"1," * 63 + b"n/a\n" + b"1," * 64 + b"\n", "line 1: cell 64 is 'n/a'; expected numbers"),
+        ("later.csv", b"1," * 64 + b"\n" + b"1,n/a," + b"1," * 62 + b"\n", "line 2: cell 2 is 'n/a'"),
+        ("gap.csv", b"1," * 63 + b"\n", "has 63 columns before an empty cell at its end; expected 64"),
         ("none.npz", b"PK\x05\x06" + bytes(18), "has no array 'data'; it has nothing"),
     ],
 )

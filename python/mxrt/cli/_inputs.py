@@ -39,6 +39,8 @@ _MAGIC_RECORDS = (0xCED7230A).to_bytes(4, "little")
 _MARKS_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MARKS = (codecs.BOM_UTF8, *_MARKS_UTF16)
 _STANDARD_INPUT = "the standard input"
+# Of a line that ends with a comma: programs write rows of numbers so, and a number may be missing.
+_OPEN_ENDED = " before an empty cell at its end"
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ def _single(name: str, what: str, shapes: Mapping[str, Shape]) -> str:
 
 def _table(content: bytes, name: str, shapes: Mapping[str, Shape], dtype: str) -> Array:
     """The rows of a file of numbers with commas, as elements of this type or wider ones; a first
-    line of titles is left out.
+    line of titles, without a number, is left out.
     """
     only = next(iter(shapes))
     known = min(shapes[only]) >= 0
@@ -245,15 +247,21 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape], dtype: str) -
         if not line.strip():
             continue
         cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) > 1 and not cells[-1]:
+        open_ended = len(cells) > 1 and not cells[-1]
+        if open_ended:
             cells.pop()
         try:
             row = [number_of(cell) for cell in cells if cell]
         except ValueError:
-            if number == 1:
+            words = [cell for cell in cells if cell and not _is_number(cell, number_of)]
+            if number == 1 and len(words) == sum(map(bool, cells)):
                 titles = f"; line 1, {line[:60]!r}, is taken for titles"
                 continue
-            raise ModelError(f"'{name}', line {number}: {line[:60]!r} is no row of numbers with commas") from None
+            beside = "; titles are a first line without numbers" if number == 1 else ""
+            raise ModelError(
+                f"'{name}', line {number}: cell {cells.index(words[0]) + 1} is {words[0][:40]!r}; expected numbers with "
+                f"commas{beside}"
+            ) from None
         if "" in cells:
             raise ModelError(f"'{name}', line {number}: cell {cells.index('') + 1} is empty; expected a number in each")
         outside = next(
@@ -265,9 +273,10 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape], dtype: str) -
                 f"{bounds[0]} to {bounds[1]}"
             )
         if columns < 0:
-            columns, reason = len(row), f"as line {number} has"
+            columns, reason = len(row), f"as line {number} has{_OPEN_ENDED if open_ended else ''}"
         if len(row) != columns:
-            raise ModelError(f"'{name}', line {number} has {len(row)} columns; expected {columns}, {reason}")
+            has = f"{len(row)} columns{_OPEN_ENDED if open_ended else ''}"
+            raise ModelError(f"'{name}', line {number} has {has}; expected {columns}, {reason}")
         rows.append(row)
     if not rows:
         count = f"{columns} " if columns > 0 else ""
@@ -298,6 +307,14 @@ def _parser(dtype: str) -> tuple[Callable[[str], int | float], tuple[int, int] |
         return number, None
     limits = np.iinfo("uint8" if dtype == "bool" else dtype)
     return whole, (int(limits.min), 1 if dtype == "bool" else int(limits.max))
+
+
+def _is_number(cell: str, number_of: Callable[[str], int | float]) -> bool:
+    try:
+        number_of(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_within(number: int | float, bounds: tuple[int, int] | None) -> bool:
