@@ -45,6 +45,12 @@ class Progress:
         if self._shown and now - self._drawn >= _PAUSE:
             self._draw(now)
 
+    def above(self, words: str) -> None:
+        """Prints words on lines of their own; what is drawn of the bar is wiped."""
+        if self._shown and self._width:
+            print("\r" + " " * self._width, end="\r", file=self._out)
+        print(words, file=self._out, flush=True)
+
     def _draw(self, now: float) -> None:
         self._drawn = now
         rate = self.count / max(now - self._start, 1e-9)

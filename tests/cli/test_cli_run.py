@@ -43,6 +43,27 @@ def test_images_are_labelled_in_order(mx, capfd, tmp_path: Path, images: list[Pa
     assert [one["input"] for one in done.json["results"]] == [str(path) for path in images]
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_shows_how_many_of_the_images_are_answered(mx, capfd, tmp_path: Path, images, monkeypatch) -> None:
+    (images[0].parent / "text.png").write_text("no image")
+    monkeypatch.setattr("mxrt._progress._PAUSE", 0.0)
+    np.savez(tmp_path / "x.npz", data=digits(6)[0])
+    drawn = {}
+    for word in (images[0].parent, tmp_path / "x.npz"):
+        monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+        done = command(capfd, "run", digits_in(tmp_path), word, *RAW, *SHAPE)
+        assert "class" in done.out
+        drawn[word.name] = terminal.getvalue()
+    assert "inputs 7/7 " in drawn["images"] and "[" + "#" * 40 + "]" in drawn["images"]
+    *_, before, after = drawn["images"].partition("mxrt run: ")[0].split("\r")
+    assert before.strip() == after == "", "an error begins a line"
+    assert "inputs 1 " in drawn["x.npz"] and "[" not in drawn["x.npz"], "how many calls is not known"
+
+
 def test_probabilities_are_those_of_the_model_and_labels_have_names(mx, capfd, tmp_path: Path, images) -> None:
     (tmp_path / "synset.txt").write_text("".join(f"digit {number}\n" for number in range(10)))
     done = command(capfd, "run", digits_in(tmp_path), images[1], *RAW, *SHAPE, "--top", "2", "--json")

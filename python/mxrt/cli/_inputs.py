@@ -24,7 +24,18 @@ from ._errors import ModelError, UsageError
 from ._images import is_image, no_image, other_image
 from ._model import Loaded
 
-__all__ = ["MOST_ROWS", "Item", "is_random", "items_of", "random_arrays", "shapes_in", "text_of"]
+__all__ = [
+    "MOST_ROWS",
+    "Item",
+    "calls_of",
+    "count_of",
+    "is_random",
+    "items_of",
+    "places_of",
+    "random_arrays",
+    "shapes_in",
+    "text_of",
+]
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -57,8 +68,22 @@ def items_of(words: Sequence[str], model: Loaded, image: Callable[[bytes, str], 
     UsageError, before any call, where an INPUT is not there; a file that cannot be used becomes a
     call that says so, and the others are answered.
     """
-    places = [(word, [] if word == "-" or is_random(word) else _files_of(word)) for word in words]
-    return _calls(places, model, image)
+    return calls_of(places_of(words), model, image)
+
+
+def places_of(words: Sequence[str]) -> list[tuple[str, list[Path]]]:
+    """The files of each INPUT; none for the standard input and random numbers. UsageError where one
+    is not there.
+    """
+    return [(word, [] if word == "-" or is_random(word) else _files_of(word)) for word in words]
+
+
+def count_of(places: Sequence[tuple[str, Sequence[Path]]]) -> int | None:
+    """The number of calls, where the names of files say it: each image is one; None otherwise."""
+    paths = [path for _, paths in places for path in paths]
+    if all(paths for _, paths in places) and all(path.suffix.lower() in _IMAGES for path in paths):
+        return len(paths)
+    return None
 
 
 def is_random(word: str) -> bool:
@@ -66,9 +91,10 @@ def is_random(word: str) -> bool:
     return word == "random" and not Path(word).exists()
 
 
-def _calls(
+def calls_of(
     places: Sequence[tuple[str, Sequence[Path]]], model: Loaded, image: Callable[[bytes, str], Array]
 ) -> Iterator[Item]:
+    """The calls for the INPUTs that :func:`places_of` found."""
     shapes = dict(model.data)
     if model.assumed:  # files say it
         shapes = {name: (-1,) * len(shape) for name, shape in shapes.items()}
@@ -259,8 +285,8 @@ def _table(content: bytes, name: str, shapes: Mapping[str, Shape], dtype: str) -
                 continue
             beside = "; titles are a first line without numbers" if number == 1 else ""
             raise ModelError(
-                f"'{name}', line {number}: cell {cells.index(words[0]) + 1} is {words[0][:40]!r}; expected numbers with "
-                f"commas{beside}"
+                f"'{name}', line {number}: cell {cells.index(words[0]) + 1} is {words[0][:40]!r}; expected numbers "
+                f"with commas{beside}"
             ) from None
         if "" in cells:
             raise ModelError(f"'{name}', line {number}: cell {cells.index('') + 1} is empty; expected a number in each")

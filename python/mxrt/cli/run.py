@@ -20,7 +20,7 @@ from ..ndarray import from_numpy
 from ._arrays import as_type, write_npz
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import MOST_ROWS, Item, items_of, shapes_in, text_of
+from ._inputs import MOST_ROWS, Item, calls_of, count_of, places_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, note, print_json, saved_in
 from ._shapes import folder_of
@@ -69,14 +69,17 @@ def main(args: argparse.Namespace) -> int:
     failed = 0
     kept = _Kept()
     reports: list[dict[str, Any]] = []
-    with Progress("inputs", None, shown=target is not None or args.json) as progress:
-        for item, rows, answer in _answers(model, args, show):
+    places = places_of(args.inputs)
+    # Answers on a terminal say themselves how far the command is.
+    shown = target is not None or args.json or not sys.stdout.isatty()
+    with Progress("inputs", count_of(places), shown) as progress:
+        for item, rows, answer in _answers(model, args, calls_of(places, model, show.image)):
+            progress.step()
             if isinstance(answer, CommandError):
                 failed += 1
-                print(f"mxrt run: {answer}", file=sys.stderr)
+                progress.above(f"mxrt run: {answer}")
                 reports.append({"input": item.name, "error": str(answer)})
                 continue
-            progress.step()
             if target:
                 kept.add(item.name, rows, answer)
             if args.json:
@@ -88,12 +91,13 @@ def main(args: argparse.Namespace) -> int:
     if target and kept.parts:
         with saved_in(target) as unfinished:
             write_npz(unfinished, {"inputs": np.array(kept.names)} | kept.joined())
-        note("run", f"{len(kept.names)} rows of {', '.join(kept.parts)} are in '{target}'")
+        rows = counted(len(kept.names), "row")
+        note("run", f"saved {rows} of {', '.join(kept.parts)} in '{target}'")
     return BAD if failed else GOOD
 
 
 def _answers(
-    model: Loaded, args: argparse.Namespace, show: _Shower
+    model: Loaded, args: argparse.Namespace, items: Iterator[Item]
 ) -> Iterator[tuple[Item, int, Mapping[str, Array] | CommandError]]:
     """The calls with their rows and answers, in order; some are computed ahead, by threads."""
     threads = args.threads or int(_mxrt.info()["cores"])
@@ -113,7 +117,7 @@ def _answers(
 
     pool = ThreadPoolExecutor(threads)
     try:
-        for item in items_of(args.inputs, model, show.image):
+        for item in items:
             waiting.append((item, pool.submit(call, item)))
             while len(waiting) >= 4 * threads:
                 first, done = waiting.popleft()
