@@ -131,6 +131,31 @@ def test_the_difference_of_two_models_names_layers_attributes_and_values(mx, cap
     assert "at most 0.5" in done.json["differences"][1]["other"]
 
 
+def test_the_difference_of_two_models_names_other_connections_and_outputs(mx, capfd, tmp_path: Path) -> None:
+    x = mx.sym.var("data")
+    relu, tanh = mx.sym.relu(x, name="relu"), mx.sym.tanh(x, name="tanh")
+    made = {
+        "one": mx.sym.broadcast_sub(relu, tanh, name="sub"),
+        "swapped": mx.sym.broadcast_sub(tanh, relu, name="sub"),
+        "two": mx.sym.Group([mx.sym.broadcast_sub(relu, tanh, name="sub"), relu]),
+        "fewer": mx.sym.exp(relu, name="sub"),
+    }
+    for name, graph in made.items():
+        graph.save(str(tmp_path / f"{name}-symbol.json"))
+
+    def rows(other: str) -> list[list[str]]:
+        done = command(capfd, "inspect", tmp_path / "one", "--diff", tmp_path / other, "--json")
+        assert done.status == 1, done
+        return [list(row.values()) for row in done.json["differences"]]
+
+    assert rows("swapped") == [["inputs", "sub", "relu, tanh", "tanh, relu"]]
+    assert rows("two") == [["outputs", "", "sub", "sub, relu"]]
+    assert rows("fewer") == [["layer", "tanh", "tanh", "-"], ["operator", "sub", "broadcast_sub", "exp"]]
+    made["fewer"].save(str(tmp_path / "one-symbol.json"))
+    mx.sym.exp(mx.sym.relu(mx.sym.var("x"), name="relu"), name="sub").save(str(tmp_path / "two-symbol.json"))
+    assert rows("two") == [["layer", "data", "variable", "-"], ["layer", "x", "-", "variable"]]
+
+
 @pytest.mark.parametrize("shape", ["1,x", "1,,8", ",1", "1,2,,"])
 def test_a_shape_with_a_hole_is_none(mx, capfd, tmp_path: Path, shape: str) -> None:
     refused(command(capfd, "inspect", digits_in(tmp_path), "--shape", shape), 2, f"'{shape}' is no shape")

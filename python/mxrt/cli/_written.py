@@ -23,11 +23,32 @@ class Written:
 
     version: str | None
     nodes: list[dict[str, Any]]
+    heads: list[Any]
 
     @property
     def operators(self) -> Counter[str]:
         """Names of operators with their counts."""
         return Counter(node["op"] for node in self.nodes if node["op"] != "null")
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the nodes that give the outputs."""
+        return self._sources(self.heads)
+
+    def inputs(self, node: dict[str, Any]) -> list[str]:
+        """Names of the nodes whose values a node takes."""
+        return self._sources(node.get("inputs"))
+
+    def _sources(self, entries: object) -> list[str]:
+        """The nodes of entries [node, output, version], with the output where it is not the first.
+        Entries that are none are left out: loading the model says what is wrong.
+        """
+        found = []
+        for entry in entries if isinstance(entries, list) else []:
+            number, output = (*entry, 0)[:2] if isinstance(entry, list) and entry else (-1, 0)
+            if type(number) is int and 0 <= number < len(self.nodes):
+                found.append(self.nodes[number]["name"] + (f"[{output}]" if output else ""))
+        return found
 
     @property
     def unsupported(self) -> list[str]:
@@ -59,4 +80,4 @@ def written(symbol: Path) -> Written:
         ) from None
     number = version[1] if isinstance(version, list) and len(version) == 2 else None
     text = f"{number // 10000}.{number // 100 % 100}.{number % 100}" if type(number) is int else None
-    return Written(text, nodes)
+    return Written(text, nodes, content.get("heads") or [])

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
     )
     parser.add_argument("--layers", action="store_true", help=f"all layers, not the {_MOST_LAYERS} that compute most")
-    parser.add_argument("--diff", metavar="OTHER", help="what is different in another model")
+    parser.add_argument("--diff", metavar="OTHER", help="what is different in another model; status 1 if anything is")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -316,18 +316,29 @@ def differences(files: Files, other: Files) -> list[dict[str, Any]]:
     def add(what: str, name: str, left: object, right: object) -> None:
         rows.append({"what": what, "name": name, "model": left, "other": right})
 
-    left, right = ({node["name"]: node for node in written(one.symbol).nodes} for one in (files, other))
+    graphs = written(files.symbol), written(other.symbol)
+    left, right = ({node["name"]: node for node in graph.nodes} for graph in graphs)
+
+    def add_sources(what: str, name: str, *sources: Sequence[str]) -> None:
+        """Adds a row where those of both models differ; the others have rows of their own."""
+        of_both = left.keys() & right.keys()
+        kept = [[one for one in some if one.partition("[")[0] in of_both] for some in sources]
+        if kept[0] != kept[1]:
+            add(what, name, *(", ".join(some) or "-" for some in kept))
+
     for name in [*left, *(name for name in right if name not in left)]:
         if name not in left or name not in right:
-            add("layer", name, left.get(name, {}).get("op", "-"), right.get(name, {}).get("op", "-"))
+            add("layer", name, _kind(left.get(name)), _kind(right.get(name)))
             continue
         one, two = left[name], right[name]
         if one["op"] != two["op"]:
-            add("operator", name, one["op"], two["op"])
+            add("operator", name, _kind(one), _kind(two))
+        add_sources("inputs", name, graphs[0].inputs(one), graphs[1].inputs(two))
         attrs, others = _attrs(one), _attrs(two)
         for key in sorted(attrs.keys() | others.keys()):
             if attrs.get(key) != others.get(key):
                 add(f"attribute {key}", name, attrs.get(key, "-"), others.get(key, "-"))
+    add_sources("outputs", "", graphs[0].outputs, graphs[1].outputs)
     values, others_values = _parameters(files), _parameters(other)
     for name in [*values, *(name for name in others_values if name not in values)]:
         one_array, two_array = values.get(name), others_values.get(name)
@@ -336,6 +347,11 @@ def differences(files: Files, other: Files) -> list[dict[str, Any]]:
         else:
             _add_values(add, name, one_array, two_array)
     return rows
+
+
+def _kind(node: Mapping[str, Any] | None) -> str:
+    """The operator of a node, and what files call null."""
+    return "-" if node is None else "variable" if node["op"] == "null" else node["op"]
 
 
 def _attrs(node: Mapping[str, Any]) -> dict[str, str]:
