@@ -156,6 +156,22 @@ def test_the_difference_of_two_models_names_other_connections_and_outputs(mx, ca
     assert rows("two") == [["layer", "data", "variable", "-"], ["layer", "x", "-", "variable"]]
 
 
+@pytest.mark.parametrize(
+    ("out", "made"),
+    [
+        ("c.npz", ["c-symbol.json", "c.npz"]),
+        ("c.safetensors", ["c-symbol.json", "c.safetensors"]),
+        ("c-symbol.json", ["c-0000.params", "c-symbol.json"]),
+        ("c.onnx", ["c.onnx"]),
+    ],
+)
+def test_the_copy_may_be_named_by_one_of_its_files(mx, capfd, tmp_path: Path, out: str, made: list[str]) -> None:
+    (tmp_path / "out").mkdir()
+    done = command(capfd, "convert", digits_in(tmp_path), tmp_path / "out" / out, "--shape", "1,1,8,8")
+    assert done.status == 0, done
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == made
+
+
 @pytest.mark.parametrize("shape", ["1,x", "1,,8", ",1", "1,2,,"])
 def test_a_shape_with_a_hole_is_none(mx, capfd, tmp_path: Path, shape: str) -> None:
     refused(command(capfd, "inspect", digits_in(tmp_path), "--shape", shape), 2, f"'{shape}' is no shape")

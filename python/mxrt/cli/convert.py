@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        default="params",
-        help="file of the parameters: params, as MXNet's (default), npz of numpy, or safetensors; or onnx, the model "
-        "in one file, in float32 and for inputs of the shapes that it has now",
+        help="file of the parameters: params, as MXNet's (default), or npz of numpy or safetensors for other programs; "
+        "or onnx, the model in one file, in float32 and for inputs of the shapes that it has now (otherwise OUT says "
+        "it by its ending, such as .onnx)",
     )
     parser.add_argument(
         "--data",
@@ -75,6 +75,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command; 1 where the copy does not answer as the model."""
     if args.data is not None and not Path(args.data).is_file():
         raise UsageError(f"there is no file '{args.data}' (--data)")
+    args.out, args.format = _named(args.out, args.format)
     if args.float16 and args.format == "onnx":
         raise UsageError("--float16 and --format onnx: an ONNX file is written in float32; leave one of them out")
     symbol, params = targets_of(args.out, args.force, args.format)
@@ -114,6 +115,17 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(_as_text(report))
     return BAD if report["good"] is False else GOOD
+
+
+def _named(out: str, form: str | None) -> tuple[str, str]:
+    """The prefix and the format that OUT and --format say. OUT may be the name of a file of the
+    copy: its ending is that of a format.
+    """
+    for known in FORMATS:
+        for ending in (f".{known}",) if known != "params" else ("-symbol.json", "-0000.params"):
+            if out.endswith(ending) and Path(out).name != ending and form in (None, known):
+                return out.removesuffix(ending), known
+    return out, form or "params"
 
 
 def targets_of(prefix: str, force: bool, form: str = "params") -> tuple[Path, Path]:
