@@ -120,7 +120,8 @@ def test_input_predict_and_output_functions_answer_a_request(mx, best, tmp_path:
         assert (status, kind) == (200, "application/json"), data
         assert json.loads(data) == {"best": best, "accept": "application/json"}
         status, _, data = invoked(url, rows, Content_Type="text/plain")
-        assert status == 400 and "send JSON, not text/plain" in json.loads(data)["error"]
+        assert status == 400
+        assert json.loads(data) == {"error": "send JSON, not text/plain", "code": "MX-REQUEST"}, "the script's words"
         assert invoked(url, '{"rows": [[1]]}', Content_Type="application/json")[0] == 400, "shapes do not fit"
         assert invoked(url, rows, Content_Type="application/json")[0] == 200
 

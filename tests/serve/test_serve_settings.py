@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import zipfile
 
 import pytest
 
@@ -85,6 +86,30 @@ def test_a_file_of_a_model_that_is_not_there_is_an_error_of_the_command_line(opt
     result = mxrt("serve", f"digits={DIGITS}", option, f"{of}nofile", "--check")
     words = f"mxrt serve: {option} 'nofile': there is no such file; expected a file [MX-VALUE]\n"
     assert (result.returncode, result.stdout, result.stderr) == (2, "", words), result
+
+
+def test_a_model_that_cannot_be_found_has_the_status_that_it_has_for_other_commands(tmp_path) -> None:
+    (tmp_path / "picture").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(8))
+    (tmp_path / "gone-symbol.json").symlink_to(tmp_path / "nothing")
+    with zipfile.ZipFile(tmp_path / "none.zip", "w") as archive:
+        archive.writestr("readme", "x")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        for name in ("a-symbol.json", "b-symbol.json"):
+            archive.writestr(name, "{}")
+    (tmp_path / "no.zip").write_text("no archive")
+    for name, status, code, words in (
+        ("picture", 1, "MX-DATA", "is no model"),
+        ("gone", 2, "MX-FILE", "is a link to"),
+        ("none.zip", 2, "MX-FILE", "holds no model"),
+        ("two.zip", 2, "MX-FILE", "holds 2 models"),
+        ("no.zip", 1, "MX-DATA", "is no archive"),
+    ):
+        for command in (("serve", "--check"), ("inspect",)):
+            result = mxrt(*command, str(tmp_path / name))
+            assert (result.returncode, result.stdout) == (status, "") and words in result.stderr, result
+            assert command == ("inspect",) or result.stderr.endswith(f"[{code}]\n"), result
+    result = mxrt("serve", "--check", f"{DIGITS}/digits_cnn-0077")
+    assert result.returncode == 2 and "digits_cnn-0077.params'" in result.stderr, result
 
 
 def test_a_file_of_settings_is_served(mx, good, tmp_path) -> None:

@@ -123,6 +123,12 @@ def test_without_the_exporter_it_is_said_how_to_get_it() -> None:
         mx.serve.Server(sys.argv[1], port=0, traces="http://127.0.0.1:9").start()
     except mx.MXNetError as error:
         print(error)
+
+    from mxrt.cli._main import main
+
+    words = ["serve", sys.argv[1], "--shape", "1,1,8,8", "--check", "--traces", "http://127.0.0.1:9"]
+    print("status", main(words))
     """
     result = run_python(code, DIGITS)
-    assert "pip install 'mxrt[otlp]'" in result.stdout, result
+    assert "pip install 'mxrt[otlp]' [MX-NONE]" in result.stdout, result
+    assert "status 2" in result.stdout and "pip install 'mxrt[otlp]' [MX-NONE]" in result.stderr, result

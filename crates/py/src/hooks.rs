@@ -125,7 +125,10 @@ fn array((name, dtype, shape, bytes): Parts) -> Result<HookArray, HookError> {
 /// Converts an exception: a `ValueError` is the client's error, and others are the hook's.
 fn error(py: Python<'_>, raised: &PyErr) -> HookError {
     if raised.is_instance_of::<PyValueError>(py) {
-        return HookError::Refused(raised.value(py).to_string());
+        let value = raised.value(py);
+        // Errors of mxrt end with a code; the answer has its own.
+        let words = value.getattr("code").and_then(|_| value.getattr("message")?.extract::<String>());
+        return HookError::Refused(words.unwrap_or_else(|_| value.to_string()));
     }
     let trace = raised.traceback(py).and_then(|trace| trace.format().ok()).unwrap_or_default();
     HookError::Failed(format!("a hook failed: {trace}{raised}"))

@@ -20,7 +20,13 @@ from urllib.parse import quote
 
 from .. import _mxrt, _temporary
 from .._codes import with_code
-from ..base import MXNetError, MXNetFileNotFoundError, MXNetValueError
+from ..base import (
+    MXNetDataError,
+    MXNetError,
+    MXNetFileNotFoundError,
+    MXNetNotImplementedError,
+    MXNetValueError,
+)
 from ..cli._errors import BAD, GOOD, USAGE
 from ..cli._interrupt import end_now
 from ..cli._out import print_json
@@ -147,7 +153,7 @@ def main(args: argparse.Namespace) -> int:
         config = _from_arguments(args)
         settings = (config.print_json() if args.json else config.print()) if args.print_config else ""
     except (OSError, MXNetError) as error:
-        return _failed(args, error, USAGE)
+        return _failed(args, error, BAD if isinstance(error, MXNetDataError) else USAGE)  # of a file named MODEL
     if args.print_config:
         return _print_settings(settings, config, args.json)
     if args.check:
@@ -204,9 +210,11 @@ def _failed(args: argparse.Namespace, error: Exception, status: int) -> int:
 
 
 def _is_of_settings(error: Exception) -> bool:
-    """Returns whether an error of the start is that of a setting or of a file that is not there,
-    and not of a model or a port.
+    """Returns whether an error of the start is that of a setting, of a file that is not there, or of
+    a package that a setting needs, and not of a model or a port.
     """
+    if isinstance(error, MXNetNotImplementedError):
+        return not str(error).startswith("model '")
     if isinstance(error, MXNetFileNotFoundError):
         return True
     return isinstance(error, MXNetValueError) and not str(error).startswith("model '")

@@ -93,6 +93,10 @@ def make_carrier(folder: Path) -> Path:
     return prefix
 
 
+class _RefusedError(ValueError):
+    """An error of the client, in the words of the script: the code in the answer is the server's."""
+
+
 class Script:
     """A script whose model is loaded. Its functions may be called by several threads."""
 
@@ -133,7 +137,7 @@ class Script:
                 made = self._transform(data, kind, accept)
             except Exception as error:
                 if _is_clients(error):
-                    raise MXNetValueError(str(getattr(error, "message", error))) from error
+                    raise _RefusedError(str(getattr(error, "message", error))) from error
                 raise
         body, kind = made if isinstance(made, tuple) and len(made) == 2 else (made, accept)
         return _packed(_bytes(body), str(kind))

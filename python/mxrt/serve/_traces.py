@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from .. import _mxrt
-from ..base import MXNetError
+from ..base import MXNetNotImplementedError
 
 #: Seconds between two looks for new spans, and between two looks whether the server has ended.
 PAUSE, LOOK = 1.0, 0.05
@@ -29,7 +29,7 @@ class Exporter:
             from opentelemetry.sdk.resources import Resource
             from opentelemetry.sdk.util.instrumentation import InstrumentationScope
         except ImportError as error:
-            raise MXNetError(
+            raise MXNetNotImplementedError(
                 f"traces: the exporter of OpenTelemetry is not there ({error}): pip install 'mxrt[otlp]'"
             ) from None
         self._server = server

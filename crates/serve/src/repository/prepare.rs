@@ -19,6 +19,10 @@ const MEMORY_PER_BYTE: u64 = 2;
 /// Longest time to wait for the memory of an unloaded model, which its last request frees.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+fn trouble(error: OpError) -> Trouble {
+    Trouble::new(error.kind, error.message.clone())
+}
+
 impl Repository {
     /// Loads a version while others serve. Fails if its files change meanwhile.
     pub(super) fn prepare(
@@ -36,7 +40,7 @@ impl Repository {
             most_unpacked: self.most_unpacked,
             folder: None,
         };
-        let files = ModelFiles::find(path, &wanted, &mut || true).map_err(|error| error.to_string())?;
+        let files = ModelFiles::find(path, &wanted, &mut || true).map_err(|error| trouble(error.into()))?;
         self.make_room(&spec.name, files.bytes().saturating_mul(MEMORY_PER_BYTE), changes)?;
         let model = self.load_files(spec, &files, metrics)?;
         if found.is_some_and(|found| !self.is_still(found)) {
@@ -63,7 +67,6 @@ impl Repository {
             hooks: self.hooks.as_ref(),
             max_nodes: self.max_nodes,
         };
-        let trouble = |error: OpError| Trouble::new(error.kind, error.message.clone());
         let before = self.engine.memory().stats().in_use as u64;
         let mut model = Model::load(&loading).map_err(trouble)?;
         // Requests to other models take memory meanwhile, so the growth is capped at the estimate.
