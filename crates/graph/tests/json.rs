@@ -206,6 +206,7 @@ fn errors_name_the_node_and_the_key() {
             "EOF while parsing an object at line 1 column 1: it ends too early; copy or download it again",
         ),
         ("".to_owned(), "EOF while parsing"),
+        ("hello\n".to_owned(), "expected value at line 1 column 1: it is no JSON; copy or download it again"),
         ("[1]".to_owned(), "expected an object with the fields nodes"),
         ("[".repeat(100_000), "cannot load the symbol"),
     ];

@@ -53,6 +53,8 @@ pub(super) fn read(text: &str) -> Result<RawGraph, GraphError> {
         // Places that were added to an error hide its kind.
         if words.contains("EOF while parsing") {
             words.push_str(": it ends too early; copy or download it again");
+        } else if serde_json::from_str::<IgnoredAny>(text).is_err() {
+            words.push_str(": it is no JSON; copy or download it again");
         }
         GraphError::Json(words)
     })

@@ -269,6 +269,19 @@ mod tests {
     }
 
     #[test]
+    #[cfg(unix)]
+    fn a_link_whose_target_is_gone_is_named_with_it() {
+        let folder = std::env::temp_dir().join(format!("mxrt-model-link-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::os::unix::fs::symlink("/gone", folder.join("m-symbol.json")).expect("a link");
+        let wanted = Wanted { params: None, epoch: None, most_unpacked: 0, folder: None };
+        let found = ModelFiles::find(&folder.join("m"), &wanted, &mut || true).map(|files| files.symbol);
+        std::fs::remove_dir_all(folder).expect("a folder");
+        let words = found.expect_err("nothing there").to_string();
+        assert!(words.ends_with("m-symbol.json' is a link to '/gone', which is not there"), "{words}");
+    }
+
+    #[test]
     fn hidden_files_are_no_files_of_a_model() {
         for (files, path, wanted) in [
             (&["m-symbol.json", "._m-symbol.json", "m-0001.params", "._m-0002.params"][..], "", Some("m-0001.params")),

@@ -36,6 +36,11 @@ pub(super) fn symbol_file(path: &Path) -> Result<(PathBuf, Chosen), FindError> {
         Some(files) => Ok(files),
         None if path.is_file() || name.ends_with(ONNX) => Err(no_model(path, &name)),
         None => {
+            // A link whose target is gone is in the list of what is there.
+            if let (Ok(target), false) = (std::fs::read_link(&symbol), symbol.exists()) {
+                let (symbol, target) = (symbol.display(), target.display());
+                return Err(FindError::Path(format!("'{symbol}' is a link to '{target}', which is not there")));
+            }
             let nearby = nearby(symbol.parent().filter(|folder| !folder.as_os_str().is_empty()));
             Err(FindError::Path(format!("there is no file '{}'; {EXPECTED} ({nearby})", symbol.display())))
         }
