@@ -210,8 +210,8 @@ def _failed(args: argparse.Namespace, error: Exception, status: int) -> int:
 
 
 def _is_of_settings(error: Exception) -> bool:
-    """Returns whether an error of the start is that of a setting, of a file that is not there, or of
-    a package that a setting needs, and not of a model or a port.
+    """Returns whether an error of the start is that of a setting, of a file that is not there, or
+    of a package that a setting needs, and not of a model or a port.
     """
     if isinstance(error, MXNetNotImplementedError):
         return not str(error).startswith("model '")

@@ -94,7 +94,7 @@ def make_carrier(folder: Path) -> Path:
 
 
 class _RefusedError(ValueError):
-    """An error of the client, in the words of the script: the code in the answer is the server's."""
+    """An error of the client in the words of the script; the answer has a code of its own."""
 
 
 class Script:
