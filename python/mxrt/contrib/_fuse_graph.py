@@ -3,6 +3,7 @@ is quantized and after it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ._quantize_graph import Entry, Node, as_json, consumers, order
@@ -111,18 +112,21 @@ def _chain(
     return None
 
 
-def _nested(chain: _Chain) -> tuple[list[Entry], dict[str, Any]]:
-    """The inputs of the nodes of a chain, and the graph of them. What is added comes last."""
+def _nested(chain: _Chain, name_of: Callable[[Entry], str]) -> tuple[list[Entry], dict[str, Any]]:
+    """The inputs of the nodes of a chain, and the graph of them. What is added comes last.
+
+    `name_of` has the name of an input, which MXNet numbers: an array that is read twice, as data
+    and as what is added, is two inputs.
+    """
     inputs: list[Entry] = []
     names: dict[str, int] = {}
     inner: dict[int, Node] = {}
 
     def variable(entry: Entry) -> Entry:
-        # An array that is read twice, as data and as what is added, is two inputs.
-        name = f"{entry[0].name}{entry[1]}"
-        names[name] = names.get(name, 0) + 1
+        name = name_of(entry)
         inputs.append(entry)
-        return (Node("null", name if names[name] == 1 else f"{name}_{names[name]}"), 0)
+        names[name] = names.get(name, -1) + 1
+        return (Node("null", f"{name}{names[name]}"), 0)
 
     for node in chain.nodes:
         copy = node.copy()
@@ -164,9 +168,10 @@ def fuse(heads: list[Entry], quantize: bool = True) -> list[Entry]:
     """
     heads = _without_identities(heads)
     readers, taken = consumers(heads), set[int]()
-    # By the last node of a chain: the operator and the name of what it becomes.
-    chains: dict[int, tuple[str, str, _Chain]] = {}
-    counts: dict[str, int] = {}
+    # By the last node of a chain: the operator and the name of what it becomes, and its place in
+    # the order in which MXNet makes them.
+    chains: dict[int, tuple[str, str, tuple[int, int], _Chain]] = {}
+    counts: dict[int, int] = {}
     for node in order(heads):
         if id(node) in taken:
             continue
@@ -174,19 +179,25 @@ def fuse(heads: list[Entry], quantize: bool = True) -> list[Entry]:
         if found is None:
             continue
         op, chain = found
-        # Both products of attention are counted together.
-        kind = op if op in (CONV, DENSE) else ""
-        name = f"{_words(op, chain)}_{counts.get(kind, 0)}"
-        counts[kind] = counts.get(kind, 0) + 1
+        # Convolutions come first, then dense layers; both products of attention are counted
+        # together.
+        kind = {CONV: 0, DENSE: 1}.get(op, 2)
+        place = (kind, counts.get(kind, 0))
+        counts[kind] = place[1] + 1
         taken |= {id(part) for part in chain.nodes}
-        chains[id(chain.last)] = (op, name, chain)
-    inside = {id(part) for _, _, chain in chains.values() for part in chain.nodes}
+        chains[id(chain.last)] = (op, f"{_words(op, chain)}_{place[1]}", place, chain)
+    inside = {id(part) for *_, chain in chains.values() for part in chain.nodes}
     new: dict[int, Node] = {}
     for node in order(heads):
         # A node that waits for what its sum adds is made where the last of its chain stands.
         if id(node) in chains:
-            op, name, chain = chains[id(node)]
-            inputs, graph = _nested(chain)
+            op, name, place, chain = chains[id(node)]
+
+            def name_of(entry: Entry, place: tuple[int, int] = place) -> str:
+                source = chains.get(id(entry[0]))
+                return f"{source[1]}_output" if source and source[2] < place else entry[0].output_name(entry[1])
+
+            inputs, graph = _nested(chain, name_of)
             made = Node(op, name, chain.attrs)
             made.inputs = [(new[id(source)], index) for source, index in inputs]
             made.subgraphs = [graph]

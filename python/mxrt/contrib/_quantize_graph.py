@@ -143,6 +143,24 @@ QUANTIZED = {
     "BatchNorm": "_contrib_quantized_batch_norm",
     **{name: name for name in MUST if name.startswith("_sg_")},
 }
+# Operators whose outputs have names in MXNet; a node that quantizes the output of another operator
+# is named after its number.
+_NAMES_OUTPUTS = set(
+    """
+    Activation BatchNorm BatchNorm_v1 BilinearSampler Concat Convolution Convolution_v1 Correlation Crop Custom
+    Deconvolution Dropout FullyConnected GridGenerator GroupNorm IdentityAttachKLSparseReg InstanceNorm
+    L2Normalization LRN LayerNorm LeakyReLU MakeLoss Pad Pooling Pooling_v1 RNN ROIPooling SVMOutput SequenceLast
+    SequenceMask SequenceReverse SliceChannel SoftmaxActivation SoftmaxOutput SpatialTransformer SwapAxis UpSampling
+    _CachedOp _contrib_BatchNormWithReLU _contrib_DeformableConvolution _contrib_DeformablePSROIPooling
+    _contrib_MultiBoxDetection _contrib_MultiBoxPrior _contrib_MultiBoxTarget _contrib_MultiProposal
+    _contrib_PSROIPooling _contrib_Proposal _contrib_ROIAlign _contrib_RROIAlign _contrib_SyncBatchNorm
+    _contrib_count_sketch _contrib_fft _contrib_hawkesll _contrib_ifft _contrib_index_array
+    _contrib_interleaved_matmul_encdec_qk _contrib_interleaved_matmul_encdec_valatt
+    _contrib_interleaved_matmul_selfatt_qk _contrib_interleaved_matmul_selfatt_valatt _npi_concatenate _npi_dstack
+    _npi_hstack _npi_matmul _npi_std _npi_var _rnn_param_concat _sg_mkldnn_conv _sg_mkldnn_fully_connected
+    _sg_mkldnn_selfatt_qk _sg_mkldnn_selfatt_valatt col2im elemwise_add im2col make_loss softmax softmin
+    """.split()
+)
 # Operators whose bytes have the type of those they read.
 _KEEPS_TYPE = {"Pooling", "Activation", "Concat", "Flatten", "elemwise_add"}
 # Operators whose results have 32 bits.
@@ -188,7 +206,8 @@ def _quantized(node: Node, granularity: str) -> Node:
     made = Node(QUANTIZED[node.op], f"quantized_{node.name}", node.attrs)
     made.subgraphs = node.subgraphs
     if node.op.startswith("_sg_") or node.op == "RNN":
-        made.attrs["quantized"] = "True"
+        # As MXNet writes it.
+        made.attrs["quantized"] = "true" if node.op in ("_sg_mkldnn_conv", "RNN") else "True"
     if node.op == "_sg_mkldnn_fully_connected" and granularity == "channel-wise":
         made.attrs["channel_wise_quantize"] = "True"
     return made
@@ -212,10 +231,11 @@ def stays_float(node: Node, index: int, granularity: str) -> bool:
 
 def _takes_int8(node: Node, index: int) -> bool:
     """Whether the operator on integers reads this input as int8 alone. MXNet's plain convolution
-    accepts uint8, but gives its sums a range that is right for int8 only.
+    accepts uint8, but gives its sums a range that is right for int8 only; its relu takes bytes
+    above 127 for negative numbers.
     """
     match node.op:
-        case "Convolution" | "elemwise_mul" | "_sg_mkldnn_selfatt_qk":
+        case "Convolution" | "elemwise_mul" | "Activation" | "_sg_mkldnn_selfatt_qk":
             return True
         case "_sg_mkldnn_selfatt_valatt":
             return index == 0
@@ -247,13 +267,13 @@ def _makes_uint8(node: Node) -> bool:
     return node.op in ("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected") and any(map(node.flag, flags))
 
 
-def _chosen(heads: list[Entry], excluded: set[str], operators: set[str], mode: str) -> set[int]:
+def _chosen(heads: list[Entry], excluded: set[str], operators: set[str], dtype: str, mode: str) -> set[int]:
     """The nodes to quantize."""
     nodes = order(heads)
     names = {id(n): {n.name, *(inner["name"] for g in n.subgraphs for inner in g["nodes"])} for n in nodes}
     able = [n for n in nodes if _has_form(n) and n.op not in operators and not names[id(n)] & excluded]
-    # MXNet's relu takes bytes above 127 for negative numbers.
-    able = [n for n in able if not (n.op == "Activation" and _makes_uint8(n.inputs[0][0]))]
+    # A relu of bytes is one of int8.
+    able = [n for n in able if not (n.op == "Activation" and (dtype == "uint8" or _makes_uint8(n.inputs[0][0])))]
     if mode == "full":
         return {id(n) for n in able}
     must = [n for n in able if n.op in MUST]
@@ -327,8 +347,9 @@ class _Quantizer:
     def quantize(self, entry: Entry, asymmetric: bool) -> Node:
         node, index = entry
         full = node.output_name(index)
+        name = full if node.op == "null" or node.op in _NAMES_OUTPUTS else f"{node.name}_{index}"
         operator = "_contrib_quantize_asym" if asymmetric else "_contrib_quantize_v2"
-        made = Node(operator, f"{full}_quantize", None, [(self.new[id(node)], index)])
+        made = Node(operator, f"{name}_quantize", None, [(self.new[id(node)], index)])
         if not asymmetric:
             made.attrs["out_type"] = self.out_type(node)
         self.calibrated.append(full)
@@ -374,7 +395,7 @@ def quantize(
     Parameters in `offline` become variables that hold integers.
     """
     nodes = order(heads)
-    quantizer = _Quantizer(nodes, _chosen(heads, excluded, operators, mode), dtype, granularity)
+    quantizer = _Quantizer(nodes, _chosen(heads, excluded, operators, dtype, mode), dtype, granularity)
     for node in nodes:
         quantizer.add(node)
     new = [quantizer.as_float(entry) for entry in heads]
@@ -397,15 +418,23 @@ def _offline(heads: list[Entry], offline: set[str]) -> set[str]:
     return found
 
 
+def calibrating(node: Node) -> Entry | None:
+    """The value whose range a node of a quantized graph is given; None where it takes no range."""
+    match node.op:
+        case "_contrib_requantize" | "_contrib_quantize_v2" | "_contrib_quantize_asym":
+            return node.inputs[0]
+        case "_contrib_quantized_batch_norm":
+            return (node, 0)
+    return None
+
+
 def calibrate(heads: list[Entry], table: dict[str, tuple[float, float]]) -> None:
     """Writes ranges into the nodes that take one, by the names of the float32 values."""
     for node in order(heads):
-        if node.op in ("_contrib_requantize", "_contrib_quantize_v2", "_contrib_quantize_asym"):
-            source, index = node.inputs[0]
-        elif node.op == "_contrib_quantized_batch_norm":
-            source, index = node, 0
-        else:
+        value = calibrating(node)
+        if value is None:
             continue
+        source, index = value
         name = source.output_name(index)
         if source.name.startswith("quantized_"):
             name = name.removeprefix("quantized_")

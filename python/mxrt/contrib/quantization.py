@@ -150,7 +150,7 @@ def _collect(
     names: list[str],
     params: tuple[Params, Params],
     data: Any,  # a DataIter, which says what its batches have
-    data_names: Sequence[str],
+    described: Sequence[Any],  # what a batch has, under the names of the network
     label_names: Any,
     ctx: Context,
     limit: int | None,
@@ -162,22 +162,29 @@ def _collect(
     internals = sym.get_internals()
     wanted = set(names)
     shown = [value for value in internals if value.list_outputs()[0] in wanted]
-    module = Module(Group(shown or list(sym)), data_names=data_names, label_names=label_names, context=ctx)
-    labels = data.provide_label if label_names and data.provide_label else None
-    inputs = set(module.symbol.list_inputs())
-    described = [one for one in data.provide_data if one[0] in inputs]
+    # What is shown may need fewer inputs than the network.
+    part = Group(shown or list(sym))
+    inputs = set(part.list_inputs())
+    arrays = [place for place, one in enumerate(described) if one[0] in inputs]
+    provided = data.provide_label if label_names else []
+    labels = [place for place, one in enumerate(provided) if one[0] in inputs]
     module = Module(
-        module.symbol,
-        data_names=[one[0] for one in described],
-        label_names=label_names if labels else None,
+        part,
+        data_names=[described[place][0] for place in arrays],
+        label_names=[provided[place][0] for place in labels] or None,
         context=ctx,
     )
-    module.bind(for_training=False, data_shapes=described, label_shapes=labels)
+    module.bind(
+        for_training=False,
+        data_shapes=[described[place] for place in arrays],
+        label_shapes=[provided[place] for place in labels] or None,
+    )
     module.set_params(*params, allow_missing=False, allow_extra=True, force_init=True)
     examples = 0
     for batch in data:
-        kept = [array for one, array in zip(data.provide_data, batch.data, strict=False) if one[0] in inputs]
-        module.forward(DataBatch(data=kept, label=batch.label if labels else None, pad=batch.pad), is_train=False)
+        kept = [batch.data[place] for place in arrays]
+        kept_labels = [batch.label[place] for place in labels] or None
+        module.forward(DataBatch(data=kept, label=kept_labels, pad=batch.pad), is_train=False)
         # Where nothing is calibrated the model runs all the same, so that wrong data are found.
         for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
             seen = _handled(array)  # named, so that its handle is valid as long as collect() runs
@@ -229,8 +236,12 @@ def quantize_model(
         if not isinstance(calib_data, DataIter):
             what = "must be provided" if calib_data is None else f"must be a DataIter, not {type(calib_data)},"
             raise ValueError(f"calib_data {what} when calib_mode={calib_mode}")
-        params = (arg_params, aux_params)
-        examples = _collect(sym, names, params, calib_data, data_names, label_names, ctx, num_calib_examples, collector)
+        # Refuses names that the network does not have.
+        Module(sym, data_names=data_names, label_names=label_names, context=ctx)
+        examples = _collect(
+            sym, names, (arg_params, aux_params), calib_data, calib_data.provide_data, label_names, ctx,
+            num_calib_examples, collector,
+        )  # fmt: skip
         if logger:
             logger.info(f"Collected the outputs of {len(names)} layers for {examples} examples")
         ranges = _ranges(collector, calib_mode, quantized_dtype)
@@ -328,14 +339,16 @@ def calib_graph(
     if calib_mode not in ("naive", "entropy", "customize"):
         raise ValueError("please set calibration mode to naive or entropy.")
     ranges = _ranges(collector, calib_mode, quantized_dtype)
-    if not ranges and _has_integers(qsym):
+    if not ranges and _takes_ranges(qsym):
         raise ValueError("the collector has seen no layer; run the float32 model with it over data first")
     qsym = _calibrate_quantized_sym(qsym, ranges)
     return qsym, _quantize_params(qsym, arg_params, ranges), aux_params
 
 
-def _has_integers(qsym: Symbol) -> bool:
-    return any(node.op.startswith("_contrib_quantize") for node in _quantize_graph.order(_quantize_graph.read(qsym)))
+def _takes_ranges(qsym: Symbol) -> bool:
+    """Whether a quantized symbol has nodes that are calibrated."""
+    nodes = _quantize_graph.order(_quantize_graph.read(qsym))
+    return any(_quantize_graph.calibrating(node) is not None for node in nodes)
 
 
 class _Batches(DataIter):
@@ -408,9 +421,9 @@ def quantize_net_v2(
     if collector is not None:
         if calib_data is None:
             raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
-        calib_data.provide_data = [DataDesc(n, d[1]) for n, d in zip(inputs, calib_data.provide_data, strict=False)]
+        renamed = [_renamed(one, name) for name, one in zip(inputs, calib_data.provide_data, strict=False)]
         names = _included(collector, list(sym.get_internals().list_outputs()))
-        _collect(sym, names, (args, auxs), calib_data, inputs, None, ctx, num_calib_examples, collector)
+        _collect(sym, names, (args, auxs), calib_data, renamed, None, ctx, num_calib_examples, collector)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype)
     with _temporary.folder() as folder:
         path = os.path.join(folder, "quantized")
@@ -450,8 +463,14 @@ def _export(network: Any, batch: Sequence[NDArray]) -> tuple[Symbol, Params, Par
         saved = dict(ndarray.load(f"{path}-0000.params") or {})
     args = {name[4:]: array for name, array in saved.items() if name.startswith("arg:")}
     auxs = {name[4:]: array for name, array in saved.items() if name.startswith("aux:")}
-    inputs = [name for name in sym.list_arguments() if name not in args]
-    return sym, args, auxs, inputs
+    # In the order of a call, which may be another than that in which the graph reads them.
+    return sym, args, auxs, [str(one.name) for one in network._cached_graph[0]]
+
+
+def _renamed(described: Any, name: str) -> DataDesc:
+    """The description of an input under another name."""
+    kept = {word: getattr(described, word) for word in ("dtype", "layout") if hasattr(described, word)}
+    return DataDesc(name, described[1], **kept)
 
 
 def quantize_net(

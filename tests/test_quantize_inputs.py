@@ -1,0 +1,177 @@
+"""Quantization of networks with several inputs, names in quantized files, and relus of bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def operators(symbol: Any) -> dict[str, str]:
+    return {node["name"]: node["op"] for node in json.loads(symbol.tojson())["nodes"]}
+
+
+# ----------------------------------------------------------------------------- several inputs
+
+
+def two_inputs(mx, only_second: bool = False) -> Any:
+    """A block that reads its second argument first."""
+
+    class Two(mx.gluon.HybridBlock):
+        def __init__(self) -> None:
+            super().__init__()
+            with self.name_scope():
+                self.first = mx.gluon.nn.Dense(3, in_units=4, use_bias=False)
+                self.second = mx.gluon.nn.Dense(3, in_units=4, use_bias=False)
+
+        def hybrid_forward(self, F: Any, x: Any, y: Any) -> Any:
+            return self.second(y) if only_second else self.second(y) * 2 + self.first(x)
+
+    net = Two()
+    net.initialize()
+    net.first.weight.set_data(mx.nd.arange(12).reshape((3, 4)) / -12)
+    net.second.weight.set_data(mx.nd.arange(12).reshape((3, 4)) / 12)
+    return net
+
+
+def samples() -> tuple[Any, Any]:
+    random = np.random.RandomState(0)
+    return random.rand(6, 4).astype("float32"), 10 * random.rand(6, 4).astype("float32")
+
+
+@pytest.mark.parametrize("given", ["shapes", "iterator", "loader", "budget"])
+def test_a_quantized_block_takes_its_inputs_in_the_order_of_the_block(mx, given: str) -> None:
+    net, (x, y) = two_inputs(mx), samples()
+    arrays = (mx.nd.array(x), mx.nd.array(y))
+    wanted = net(*arrays).asnumpy()
+    quantize = mx.contrib.quantization.quantize_net_v2
+    match given:
+        case "shapes":
+            shapes = [mx.io.DataDesc("data0", (3, 4)), mx.io.DataDesc("data1", (3, 4))]
+            made = quantize(net, data_shapes=shapes, calib_mode="none")
+        case "iterator":
+            data = mx.io.NDArrayIter({"data0": x, "data1": y}, batch_size=3)
+            made = quantize(net, calib_data=data, calib_mode="naive")
+            assert [one.name for one in data.provide_data] == ["data0", "data1"]
+        case "loader":
+            data = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(x, y, np.zeros(6)), batch_size=3)
+            made = quantize(net, calib_data=data, calib_mode="naive")
+        case _:
+            made = mx.quantize(net, [arrays], budget=None).net
+    np.testing.assert_allclose(made(*arrays).asnumpy(), wanted, atol=0.03 * np.abs(wanted).max())
+
+
+def test_an_input_that_a_block_does_not_read_stays_one(mx) -> None:
+    net, (x, y) = two_inputs(mx, only_second=True), samples()
+    arrays = (mx.nd.array(x), mx.nd.array(y))
+    with pytest.warns(UserWarning, match="not used"):
+        wanted = net(*arrays).asnumpy()
+        made = mx.contrib.quantization.quantize_net_v2(
+            net, calib_data=mx.io.NDArrayIter({"data0": x, "data1": y}, batch_size=3), calib_mode="naive"
+        )
+        np.testing.assert_allclose(made(*arrays).asnumpy(), wanted, atol=0.03 * np.abs(wanted).max())
+
+
+def half_quantized(mx) -> tuple[Any, dict[str, Any]]:
+    """A network whose dense layer reads one of its two inputs."""
+    data = mx.sym.var("data")
+    symbol = mx.sym.Group([mx.sym.FullyConnected(data, num_hidden=2, name="fc"), data + mx.sym.var("other")])
+    return symbol, {"fc_weight": mx.nd.ones((2, 4)), "fc_bias": mx.nd.ones(2)}
+
+
+@pytest.mark.parametrize("fused", [False, True], ids=["plain", "fused"])
+def test_an_input_that_no_quantized_layer_needs_is_calibrated_without(mx, fused: bool) -> None:
+    symbol, args = half_quantized(mx)
+    x, y = samples()
+    tool = mx.contrib.quantization
+    made, made_args, _ = (tool.quantize_model_mkldnn if fused else tool.quantize_model)(
+        symbol, args, {}, data_names=("data", "other"), label_names=None, calib_mode="naive",
+        calib_data=mx.io.NDArrayIter({"data": x, "other": y}, batch_size=3),
+    )  # fmt: skip
+    found = made.bind(mx.cpu(), {**made_args, "data": mx.nd.array(x), "other": mx.nd.array(y)}).forward()
+    np.testing.assert_allclose(found[0].asnumpy(), x.sum(1, keepdims=True).repeat(2, 1) + 1, atol=0.1)
+    np.testing.assert_allclose(found[1].asnumpy(), x + y, atol=1e-5)
+
+
+def test_names_of_data_that_the_network_does_not_have_are_refused(mx) -> None:
+    symbol, args = half_quantized(mx)
+    x, y = samples()
+    with pytest.raises(ValueError, match="'wrong' is not found"):
+        mx.contrib.quantization.quantize_model(
+            symbol, args, {}, data_names=("data", "wrong"), label_names=None, calib_mode="naive",
+            calib_data=mx.io.NDArrayIter({"data": x, "wrong": y}, batch_size=3),
+        )  # fmt: skip
+
+
+def test_a_table_of_integers_alone_needs_no_calibration(mx) -> None:
+    net = mx.gluon.nn.Embedding(4, 2)
+    net.initialize(mx.init.Uniform(1))
+    tokens = mx.nd.array([[0, 1], [2, 3]])
+    wanted = net(tokens).asnumpy()
+    made = mx.contrib.quantization.quantize_net_v2(
+        net, calib_data=mx.io.NDArrayIter(tokens, batch_size=2), calib_mode="naive", quantize_mode="full"
+    )
+    np.testing.assert_allclose(made(tokens).asnumpy(), wanted, atol=0.01)
+
+
+# ----------------------------------------------------------------------------- names
+
+# Operator, name and `quantized` of the nodes that MXNet 1.9.1 makes, and the names of what is in
+# them. A number follows the name of each input, and stands for an output that has no name.
+NODES = [
+    ("data_quantize", None, []),
+    ("quantized_sg_mkldnn_conv_0", "true", ["data0", "c0_weight0", "c0"]),
+    (
+        "quantized_sg_mkldnn_conv_add_1",
+        "true",
+        ["sg_mkldnn_conv_0_output0", "c1_weight0", "c1", "sg_mkldnn_conv_0_output1", "sum"],
+    ),
+    ("sg_mkldnn_conv_add_1_dequantize", None, []),
+    ("e", None, []),
+    ("half", None, []),
+    ("m", None, []),
+    ("m_0_quantize", None, []),
+    ("quantized_sg_mkldnn_fully_connected_0", "True", ["m_output0", "f0_weight0", "f0"]),
+    ("half_output1_quantize", None, []),
+    ("quantized_sg_mkldnn_fully_connected_1", "True", ["half_output10", "f1_weight0", "f1"]),
+    ("quantized_sg_mkldnn_fully_connected_2", "True", ["sg_mkldnn_fully_connected_1_output0", "f2_weight0", "f2"]),
+]
+
+
+def test_nodes_of_a_quantized_network_are_named_and_ordered_as_by_mxnet(mx) -> None:
+    options = {"no_bias": True}
+    data = mx.sym.var("data")
+    c0 = mx.sym.Convolution(data, kernel=(1, 1), num_filter=2, name="c0", **options)
+    c1 = mx.sym.Convolution(c0, kernel=(1, 1), num_filter=2, name="c1", **options)
+    halves = mx.sym.split(mx.sym.exp(mx.sym.elemwise_add(c1, c0, name="sum"), name="e"), num_outputs=2, name="half")
+    f0 = mx.sym.FullyConnected(mx.sym.mean(halves[0], axis=(2, 3), name="m"), num_hidden=2, name="f0", **options)
+    f1 = mx.sym.FullyConnected(halves[1], num_hidden=2, name="f1", **options)
+    symbol = mx.sym.Group([f0, mx.sym.FullyConnected(f1, num_hidden=1, name="f2", **options)])
+    shapes = zip(symbol.list_arguments(), symbol.infer_shape(data=(1, 2, 2, 2))[0], strict=True)
+    made, _, _ = mx.contrib.quantization.quantize_model_mkldnn(
+        symbol, {name: mx.nd.ones(shape) for name, shape in shapes if name != "data"}, {}, label_names=None,
+        calib_mode="naive", calib_data=mx.io.NDArrayIter(np.ones((1, 2, 2, 2), "float32"), batch_size=1),
+        quantize_mode="full",
+    )  # fmt: skip
+    nodes = [node for node in json.loads(made.tojson())["nodes"] if node["op"] != "null"]
+    inner = [[part["name"] for graph in node.get("subgraphs", []) for part in graph["nodes"]] for node in nodes]
+    flags = [node.get("attrs", {}).get("quantized") for node in nodes]
+    assert list(zip([node["name"] for node in nodes], flags, inner, strict=True)) == NODES
+
+
+# ----------------------------------------------------------------------------- relu of bytes
+
+
+@pytest.mark.parametrize(("dtype", "quantized"), [("auto", True), ("int8", True), ("uint8", False)])
+def test_a_relu_never_reads_unsigned_bytes_which_it_takes_for_negative_numbers(mx, dtype: str, quantized: bool) -> None:
+    data = np.linspace(0, 1, 24, dtype="float32").reshape(2, 12)
+    symbol = mx.sym.Activation(mx.sym.Flatten(mx.sym.var("data")), act_type="relu", name="r")
+    made, args, _ = mx.contrib.quantization.quantize_model(
+        symbol, {}, {}, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=2),
+        quantized_dtype=dtype, quantize_mode="full",
+    )  # fmt: skip
+    assert ("quantized_r" in operators(made)) == quantized
+    found = made.bind(mx.cpu(), {**args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, data, atol=0.01)
