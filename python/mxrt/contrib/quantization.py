@@ -49,9 +49,13 @@ def _check(quantized_dtype: str, quantize_mode: str, granularity: str, ctx: Any,
     for name, value, known in choices:
         if value not in known:
             raise ValueError(f"unknown {name} {value} received, expected " + ", ".join(f"`{k}`" for k in known))
+    _check_context(ctx)
+    check_names(**lists)
+
+
+def _check_context(ctx: Any) -> None:
     if not isinstance(ctx, Context):
         raise ValueError(f"currently only supports single ctx, while received {ctx}")
-    check_names(**lists)
 
 
 def check_names(**lists: Any) -> None:
@@ -59,6 +63,9 @@ def check_names(**lists: Any) -> None:
     for name, value in lists.items():
         if value is not None and not isinstance(value, list):
             raise ValueError(f"{name} must be a list of strings, while received type {type(value)}")
+        other = next((one for one in value or [] if not isinstance(one, str)), None)
+        if other is not None:
+            raise ValueError(f"{name} must be a list of strings, while it holds {other!r} of type {type(other)}")
 
 
 def _load_symbol(sym: str | Symbol) -> Symbol:
@@ -238,6 +245,9 @@ def quantize_model(
             raise ValueError(f"calib_data {what} when calib_mode={calib_mode}")
         # Refuses names that the network does not have.
         Module(sym, data_names=data_names, label_names=label_names, context=ctx)
+        given = [one[0] for one in calib_data.provide_data]
+        if sorted(given) != sorted(data_names):
+            raise ValueError(f"calib_data has {given}, but data_names are {list(data_names)}; give the same names")
         examples = _collect(
             sym, names, (arg_params, aux_params), calib_data, calib_data.provide_data, label_names, ctx,
             num_calib_examples, collector,
@@ -269,7 +279,9 @@ def quantize_model_mkldnn(
     """:func:`quantize_model` with layers fused as MXNet's backend of oneDNN fuses them: BatchNorm,
     sum and relu become part of a convolution, whose weights stay float32 in the file.
     """
-    if ctx is not None and ctx.device_type != "cpu":
+    ctx = ctx or cpu()
+    _check_context(ctx)
+    if ctx.device_type != "cpu":
         raise ValueError("quantize_model_mkldnn only supports cpu; quantize_model makes graphs without fused nodes")
     sym = _fused(_load_symbol(sym))
     qsym, args, auxs = quantize_model(
