@@ -272,6 +272,7 @@ def test_an_image_is_answered_where_the_server_knows_how_it_becomes_the_input(mx
         ("application/x-recordio-protobuf", b"\x0a\x23\xd7\xce\xff\xff\xff\x1f", b"ends inside of a record"),
         ("application/x-recordio-protobuf", recordio(np.ones((1, 3))), b"a record has 3 features; expected 64"),
         ("application/x-npy", b"nothing", b"expected a .npy"),
+        ("image/jpeg", b"nothing", b"the body is said to be image/jpeg, but begins like no JPEG and no PNG"),
     ],
 )
 def test_a_wrong_body_is_refused_with_what_was_expected(mx, container, kind, body, words) -> None:

@@ -23,6 +23,9 @@ pub(super) use response::ResponseFormat;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Contents that are read as one array.
+const READ: &str = "a .npy, a .npz, a JPEG, a PNG, or lists of JSON";
+
 /// Charges a number of bytes before they are taken.
 type Charging<'a> = &'a mut dyn FnMut(usize) -> Result<(), Refusal>;
 
@@ -174,14 +177,20 @@ impl Decode {
             let elements = preprocess.run(content, input.dtype, most, charge)?;
             return Ok((input.name.clone(), preprocess.tensor(input.dtype), elements));
         }
-        let array = npy::read(content).map_err(|error| {
-            let of = match &self.content_type[..] {
-                "" => String::new(),
-                kind => format!("the body is {}: ", short(kind)),
-            };
-            Refusal::invalid(format!("{of}expected a .npy, a .npz, a JPEG, a PNG, or lists of JSON: {error}"))
-        })?;
+        let array = npy::read(content).map_err(|error| self.no_array(&error))?;
         Ok((input.name.clone(), array.tensor, self.copied(array.bytes, charge)?))
+    }
+
+    /// Refuses content that is no array, in the words of what the client says that it is.
+    fn no_array(&self, error: &str) -> Refusal {
+        let kind = short(&self.content_type);
+        Refusal::invalid(match &self.content_type[..] {
+            "" => format!("expected {READ}: {error}"),
+            image if image.starts_with("image/") => {
+                format!("the body is said to be {kind}, but begins like no JPEG and no PNG; expected {READ}")
+            }
+            _ => format!("the body is {kind}: expected {READ}: {error}"),
+        })
     }
 
     /// Decodes nested lists of JSON for an input. The lists give its shape.
