@@ -175,3 +175,29 @@ def test_a_relu_never_reads_unsigned_bytes_which_it_takes_for_negative_numbers(m
     assert ("quantized_r" in operators(made)) == quantized
     found = made.bind(mx.cpu(), {**args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
     np.testing.assert_allclose(found, data, atol=0.01)
+
+
+# ----------------------------------------------------------------------------- what stays float32
+
+
+def test_what_mxnet_cannot_compute_on_integers_stays_in_float32(mx) -> None:
+    image, line = mx.sym.var("data"), mx.sym.var("line")
+    symbol = mx.sym.Group(
+        [
+            mx.sym.Pooling(image, global_pool=True, pool_type="avg", name="no_kernel"),
+            mx.sym.Pooling(image, kernel=(2, 2), name="windows"),
+            mx.sym.Pooling(line, kernel=(2,), name="one_axis"),
+            mx.sym.BatchNorm(image, axis=3, name="last_axis"),
+            mx.sym.BatchNorm(image, name="channels"),
+        ]
+    )
+    arguments, _, states = symbol.infer_shape(data=(1, 2, 4, 4), line=(1, 2, 4))
+    args = {n: mx.nd.ones(s) for n, s in zip(symbol.list_arguments(), arguments, strict=True)}
+    auxs = {n: mx.nd.ones(s) for n, s in zip(symbol.list_auxiliary_states(), states, strict=True)}
+    data = {"data": np.ones((1, 2, 4, 4), "float32"), "line": np.ones((1, 2, 4), "float32")}
+    made, _, _ = mx.contrib.quantization.quantize_model(
+        symbol, {n: a for n, a in args.items() if n not in data}, auxs, data_names=list(data), label_names=None,
+        calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=1), quantize_mode="full",
+    )  # fmt: skip
+    quantized = {name for name, op in operators(made).items() if op.startswith("_contrib_quantized_")}
+    assert quantized == {"quantized_windows", "quantized_channels"}

@@ -72,8 +72,37 @@ class LayerHistogramCollector:
         if name in self.hist_dict:
             self.hist_dict[name] = combine_histogram(self.hist_dict[name], values, low, high, largest)
         else:
-            counts, edges = np.histogram(values, bins=self.num_bins, range=(-largest, largest))
+            counts, edges = _histogram(values, self.num_bins, largest)
             self.hist_dict[name] = (counts, edges, low, high, largest)
+
+
+# Values that are counted at once.
+_BLOCK = 1 << 16
+
+
+def _histogram(values: Any, bins: int, end: Any) -> tuple[Any, Any]:
+    """The counts of values in bins from `-end` to `end`, and the ends of the bins.
+
+    What `numpy.histogram` gives before NumPy 2, where it finds ends of bins in double precision:
+    with float32 ones a value may be in the next bin, and a layer get another range.
+    """
+    edges = np.linspace(-np.float64(end), np.float64(end), bins + 1)
+    if edges[0] == edges[-1]:
+        # Of zeros alone.
+        edges = np.linspace(-0.5, 0.5, bins + 1)
+    edges = edges.astype(values.dtype if values.dtype.kind == "f" else np.float64)
+    per_bin = bins / (np.float64(edges[-1]) - np.float64(edges[0]))
+    counts = np.zeros(bins, np.intp)
+    values = values.reshape(-1)
+    for start in range(0, len(values), _BLOCK):
+        block = values[start : start + _BLOCK].astype(edges.dtype)
+        block = block[(block >= edges[0]) & (block <= edges[-1])]
+        # Within one of the bin, which the ends of the bins decide.
+        place = np.clip(((block - edges[0]) * edges.dtype.type(per_bin)).astype(np.intp), 0, bins - 1)
+        place -= block < edges[place]
+        place += (block >= edges[place + 1]) & (place != bins - 1)
+        counts += np.bincount(place, minlength=bins)
+    return counts, edges
 
 
 def combine_histogram(old_hist: Any, arr: Any, new_min: Any, new_max: Any, new_th: Any) -> tuple[Any, ...]:
@@ -84,17 +113,17 @@ def combine_histogram(old_hist: Any, arr: Any, new_min: Any, new_max: Any, new_t
     counts, edges, low, high, end = old_hist
     low, high = min(low, new_min), max(high, new_max)
     if new_th <= end:
-        more, _ = np.histogram(arr, bins=len(counts), range=(-end, end))
+        more, _ = _histogram(arr, len(counts), end)
         return counts + more, edges, low, high, end
-    width = 2 * end / len(counts)
+    width = 2 * np.float64(end) / len(counts)
     if width == 0.0:
         # All values were zero so far: they are in the middle of any histogram.
-        more, edges = np.histogram(arr, bins=len(counts), range=(-new_th, new_th))
+        more, edges = _histogram(arr, len(counts), new_th)
         more[len(counts) // 2] += counts.sum()
         return more, edges, low, high, new_th
     added = int((new_th - end) // width + 1)
     end = added * width + end
-    more, edges = np.histogram(arr, bins=len(counts) + 2 * added, range=(-end, end))
+    more, edges = _histogram(arr, len(counts) + 2 * added, end)
     more[added : added + len(counts)] += counts
     return more, edges, low, high, end
 

@@ -180,11 +180,9 @@ def _has_form(node: Node) -> bool:
             plain = attrs.get("num_group", "1") == "1" and layout in ("None", "NCHW", "NCDHW")
             return plain and _spatial(attrs) in (2, 3)
         case "Pooling":
-            return attrs.get("pool_type", "max") in ("max", "avg") and attrs.get("layout", "None") in (
-                "None",
-                "NCHW",
-                "NCDHW",
-            )
+            # MXNet has no integers of one spatial axis, nor for a kernel that is left out.
+            windows = _spatial(attrs) in (2, 3) and attrs.get("layout", "None") in ("None", "NCHW", "NCDHW")
+            return windows and attrs.get("pool_type", "max") in ("max", "avg")
         case "Activation":
             return attrs.get("act_type") == "relu"
         case "Concat":
@@ -195,7 +193,7 @@ def _has_form(node: Node) -> bool:
             other = node.flag("use_sequence_length") or attrs.get("projection_size", "None") != "None"
             return attrs.get("mode") == "lstm" and not other
         case "BatchNorm":
-            return not node.flag("output_mean_var")
+            return not node.flag("output_mean_var") and attrs.get("axis", "1") == "1"
         case "_sg_mkldnn_conv":
             conv = nested(node, "Convolution")
             return conv is not None and _spatial(conv.get("attrs", {})) in (2, 3)

@@ -1,8 +1,9 @@
 """Makes models of 8-bit integers out of float32 ones.
 
-The results run here and in MXNet 1.9.1. What differs from MXNet: convolutions that it cannot
-compute on integers (groups without fusion, one spatial axis) stay in float32 instead of failing
-when the model is bound.
+The results run here and in MXNet 1.9.1. What differs from MXNet: what it cannot compute on integers
+stays in float32 instead of failing when the model is bound. These are convolutions and poolings of
+one spatial axis, convolutions with groups that are not fused, poolings without a kernel, and
+BatchNorm along another axis than the second.
 """
 
 from __future__ import annotations
