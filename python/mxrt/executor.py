@@ -317,6 +317,9 @@ class Executor:
             for name, array in params.items():
                 target = held.get(name)
                 if target is not None:
+                    # A program may hand over the arrays that it bound.
+                    if array is target:
+                        continue
                     array.astype(target.dtype, copy=False).copyto(target)
                 elif not allow_extra_params:
                     raise ValueError(f'Find name "{name}" that is not in the {what}')

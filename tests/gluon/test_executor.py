@@ -546,3 +546,11 @@ def test_a_reshape_that_changes_other_arrays_is_refused(mx) -> None:
     for kind in (AssertionError, mx.base.MXNetError):
         with pytest.raises(kind, match="partial_shaping=True"):
             executor.reshape(data=(2, 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_of_an_executor_can_be_copied_to_itself(mx) -> None:
+    args = {"a": mx.nd.array([1, 2]), "b": mx.nd.array([3, 4])}
+    executor = (mx.sym.var("a") + mx.sym.var("b")).bind(mx.cpu(), args)
+    executor.copy_params_from(args)
+    assert executor.forward()[0].asnumpy().tolist() == [4, 6]
