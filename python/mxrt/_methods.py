@@ -94,9 +94,9 @@ class OperatorMethods:
         """The operator ``depth_to_space`` with this object as its first argument."""
         return self._function("depth_to_space")(self, *args, **kwargs)
 
-    def diag(self, *args: Any, **kwargs: Any) -> Any:
+    def diag(self, k: int = 0, **kwargs: Any) -> Any:
         """The operator ``diag`` with this object as its first argument."""
-        return self._function("diag")(self, *args, **kwargs)
+        return self._function("diag")(self, k, **kwargs)
 
     def exp(self, *args: Any, **kwargs: Any) -> Any:
         """The operator ``exp`` with this object as its first argument."""

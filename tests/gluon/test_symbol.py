@@ -299,3 +299,62 @@ def test_a_parameter_without_axes_is_bound(mx) -> None:
         assert [array.shape for array in made.arg_arrays] == [(2,), ()]
     finally:
         mx.npx.reset_np()
+
+
+def test_files_show_attributes_as_programs_gave_them(mx) -> None:
+    a = mx.sym.var("a")
+    for made, attrs in (
+        (a.reshape(-1), {"shape": "-1"}),
+        (a.reshape([2, -1]), {"shape": "[2, -1]"}),
+        (a.reshape((2, -1)), {"shape": "(2, -1)"}),
+        (a.diag(), {"k": "0"}),
+        (a.diag(k=1), {"k": "1"}),
+    ):
+        assert made.list_attr() == attrs
+    assert a.reshape(-1).infer_shape(a=(2, 3))[1] == [(6,)]
+    assert a.reshape([2, -1]).infer_shape(a=(4, 3))[1] == [(2, 6)]
+    with mx.name.NameManager():
+        outputs, _ = mx.gluon.rnn.LSTMCell(1).unroll(2, a, layout="NTC", merge_outputs=False)
+    split = next(node for node in json.loads(outputs[0].tojson())["nodes"] if node["op"] == "SliceChannel")
+    assert split["attrs"] == {"axis": "1", "num_outputs": "2", "squeeze_axis": "1"}
+
+
+def test_the_only_part_of_an_array_has_a_number_in_its_name(mx) -> None:
+    part = mx.sym.SliceChannel(mx.sym.var("a"), num_outputs=1, name="s")
+    assert part.list_outputs() == ["s_output0"]
+    assert part.get_internals()["s_output0"].list_outputs() == ["s_output0"]
+
+
+def test_symbols_of_constants_and_random_numbers_have_attributes_of_programs(mx) -> None:
+    a, attr = mx.sym.var("a"), {"__k__": "v"}
+    for made in (
+        mx.sym.zeros((2,), attr=attr),
+        mx.sym.eye(2, attr=attr),
+        mx.sym.full((2,), 1, attr=attr),
+        mx.sym.random.uniform(shape=(2,), attr=attr),
+        mx.sym.random.normal(a, a, attr=attr),
+        mx.sym.random.multinomial(a, attr=attr),
+        mx.sym.random.shuffle(a, attr=attr),
+    ):
+        assert made.attr("__k__") == "v"
+        assert "attr" not in made.list_attr()
+
+
+def test_operators_without_parameters_keep_attributes_of_programs(mx) -> None:
+    a, b, attr = mx.sym.var("a"), mx.sym.var("b"), {"mood": "angry"}
+    for made in (
+        mx.sym.LinearRegressionOutput(a, b, attr=attr),
+        mx.sym.linalg.det(a, attr=attr),
+        mx.sym.sparse.retain(a, b, attr=attr),
+    ):
+        assert made.attr("mood") == "angry"
+
+
+def test_values_that_a_symbol_cannot_take_are_refused(mx) -> None:
+    a = mx.sym.var("a")
+    with pytest.raises(ValueError, match="Set Attr only accepts string values"):
+        mx.sym.var("b", attr={"k": 3})
+    for function in (lambda: a + np.bool_(1), lambda: np.bool_(1) - a, lambda: mx.sym.maximum(a, np.bool_(1))):
+        with pytest.raises(TypeError, match="not supported"):
+            function()
+    assert (a + np.float16(1.5)).list_attr() == {"scalar": "1.5"}

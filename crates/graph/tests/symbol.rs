@@ -94,6 +94,21 @@ fn several_outputs_are_no_argument() {
         )
     );
     assert!(split.output(2).is_none());
+    let whole = apply("SliceChannel", "w", &[("num_outputs", "1")], &[&var("x")]);
+    assert_eq!(whole.list_outputs(), ["w_output0"]);
+}
+
+#[test]
+fn operators_that_parse_no_attributes_keep_those_of_programs() {
+    let (x, y) = (var("x"), var("y"));
+    for (op, inputs) in [
+        ("LinearRegressionOutput", vec![&x, &y]),
+        ("_linalg_det", vec![&x]),
+        ("_linalg_syevd", vec![&x]),
+        ("_sparse_retain", vec![&x, &y]),
+    ] {
+        assert!(try_apply(op, "n", &[("mood", "angry")], &inputs).is_ok(), "{op}");
+    }
 }
 
 #[test]

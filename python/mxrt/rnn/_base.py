@@ -34,7 +34,7 @@ def as_sequence(
                 raise AssertionError("unroll: a symbol with several outputs; give list(inputs)")
             if length is None:
                 raise AssertionError("unroll: length is needed to cut a symbol into steps")
-            inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=True))
+            inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1))
     else:
         if length is not None and len(inputs) != length:
             raise AssertionError(f"unroll: {len(inputs)} inputs for {length} steps")

@@ -142,7 +142,7 @@ class BidirectionalCell(_Several):
             merge = isinstance(left, Symbol) and isinstance(right, Symbol)
             if not merge:
                 left, right = (
-                    list(symbol.SliceChannel(one, axis=axis, num_outputs=length, squeeze_axis=True))
+                    list(symbol.SliceChannel(one, axis=axis, num_outputs=length, squeeze_axis=1))
                     if isinstance(one, Symbol)
                     else one
                     for one in (left, right)

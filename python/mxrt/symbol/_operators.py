@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Number
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _mxrt, attribute
 from .. import name as naming
-from ..base import is_number
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -25,6 +25,9 @@ def apply(
     """An operator applied to symbols; inputs are symbols, or pairs of an input's name and a
     symbol. `graphs` are those that control flow runs.
     """
+    if "attr" in attrs:
+        attrs = dict(attrs)
+        attr = attrs.pop("attr")
     node = naming.current().get(name, hint)
     pairs = [value if isinstance(value, tuple) else (None, value) for value in inputs]
     made: Symbol = _mxrt.create(op, node, {**attribute.current().get(attr), **attrs}, pairs, graphs or [])
@@ -35,7 +38,7 @@ def _binary(left: Any, right: Any, symbols: tuple[str, str] | None, numbers: tup
     """Operator and hint for its name, for a symbol and for a number on the right."""
     if isinstance(right, _mxrt.SymbolBase) and symbols is not None:
         return apply(*symbols, [left, right], {})
-    if is_number(right):
+    if isinstance(right, Number):
         return apply(*numbers, [left], {"scalar": right})
     raise TypeError(f"type {type(right)} not supported: a Symbol combines with Symbols and numbers")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from .._dtypes import dtype_name
 from .._extents import extents
-from ..base import is_number
 from ._operators import apply
 from .symbol import Symbol
 
@@ -111,11 +111,11 @@ def _two(left: Any, right: Any, symbols: str, number: str, reflected: str, plain
     """
     if isinstance(left, Symbol) and isinstance(right, Symbol):
         return apply(symbols, symbols, [left, right], {})
-    if isinstance(left, Symbol) and is_number(right):
+    if isinstance(left, Symbol) and isinstance(right, Number):
         return apply(number, number.replace("_scalar", "scalar"), [left], {"scalar": right})
-    if isinstance(right, Symbol) and is_number(left):
+    if isinstance(right, Symbol) and isinstance(left, Number):
         return apply(reflected, reflected.replace("_scalar", "scalar"), [right], {"scalar": left})
-    if is_number(left) and is_number(right):
+    if isinstance(left, Number) and isinstance(right, Number):
         return plain(left, right)
     raise TypeError(f"types ({type(left)}, {type(right)}) not supported")
 

@@ -299,10 +299,9 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
 
     def reshape(self, *args: Any, **kwargs: Any) -> Symbol:
         """``reshape`` of this symbol."""
-        if args and isinstance(args[0], int):
-            args = (args,)
         if args:
-            kwargs["shape"] = tuple(args[0])
+            # Files show the shape as it was given.
+            kwargs["shape"] = args[0] if len(args) == 1 or not isinstance(args[0], int) else args
         made: Symbol = self._function("reshape")(self, **kwargs)
         return made
 
@@ -410,6 +409,8 @@ def var(
     if not isinstance(name, str):
         raise TypeError("Expect a string for variable `name`")
     attrs: dict[str, Any] = attribute.current().get(attr)
+    if not all(isinstance(value, str) for value in attrs.values()):
+        raise ValueError("Set Attr only accepts string values")
     if shape is not None:
         attrs["__shape__"] = extents(shape)
     if lr_mult is not None:

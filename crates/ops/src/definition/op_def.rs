@@ -52,6 +52,8 @@ pub enum Outputs {
     Named(fn(&Attrs) -> &'static [&'static str]),
     /// number of outputs, called `output0`, `output1`, … (`output` when it is one)
     Count(fn(&Attrs) -> usize),
+    /// number of outputs, called `output0`, `output1`, …, also when it is one
+    Numbered(fn(&Attrs) -> usize),
     /// outputs named by an object among the attributes
     Computed(fn(&Attrs) -> &[String]),
 }
@@ -207,7 +209,7 @@ impl OpDef {
         match self.outputs {
             Outputs::One | Outputs::OneNamed(_) => 1,
             Outputs::Named(names) => names(attrs).len(),
-            Outputs::Count(count) => count(attrs),
+            Outputs::Count(count) | Outputs::Numbered(count) => count(attrs),
             Outputs::Computed(names) => names(attrs).len(),
         }
     }
@@ -227,7 +229,7 @@ impl OpDef {
                 names(attrs).get(index).map_or(Cow::Borrowed("output"), |n| Cow::Owned(n.clone()))
             }
             Outputs::Count(count) if count(attrs) == 1 => Cow::Borrowed("output"),
-            Outputs::Count(_) => Cow::Owned(format!("output{index}")),
+            Outputs::Count(_) | Outputs::Numbered(_) => Cow::Owned(format!("output{index}")),
         }
     }
 }

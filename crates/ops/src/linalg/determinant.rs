@@ -26,6 +26,7 @@ pub static OPS: &[OpDef] = &[
             })))
         },
         form: |_, signature| form(MatrixForm::Determinants { order: rows(signature), logarithms: false }, signature),
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
     OpDef {
@@ -44,6 +45,7 @@ pub static OPS: &[OpDef] = &[
             })))
         },
         form: |_, signature| form(MatrixForm::Determinants { order: rows(signature), logarithms: true }, signature),
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
     OpDef {
@@ -60,6 +62,7 @@ pub static OPS: &[OpDef] = &[
             })))
         },
         form: |_, signature| form(MatrixForm::Inverses { order: rows(signature) }, signature),
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
 ];

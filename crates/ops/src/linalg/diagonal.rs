@@ -63,6 +63,7 @@ pub static OPS: &[OpDef] = &[
         },
         bind: bind_sum,
         form: |_, signature| form(MatrixForm::LogSums { order: last(&signature.inputs[0]) }, signature),
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
 ];

@@ -75,6 +75,7 @@ pub static OPS: &[OpDef] = &[
             let [.., rows, columns] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
             form(MatrixForm::Orthonormal { size: [rows, columns] }, signature)
         },
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
     OpDef {
@@ -100,6 +101,7 @@ pub static OPS: &[OpDef] = &[
             })))
         },
         form: |_, signature| form(MatrixForm::SymmetricEigen { order: order(signature) }, signature),
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
 ];

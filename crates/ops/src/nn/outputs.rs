@@ -11,6 +11,7 @@ use mxrt_tensor::PartialShape;
 const REGRESSION: OpDef = OpDef {
     inputs: Inputs::Fixed(&["data", "label"]),
     attrs: &[AttrDef::new("grad_scale", AttrKind::Float, "1", "For training.")],
+    ignores_unknown_attrs: true,
     infer_shape: regression_shapes,
     bind: bind_copy,
     ..OpDef::BASE

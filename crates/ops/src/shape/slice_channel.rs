@@ -11,7 +11,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "SliceChannel",
     aliases: &["split"],
     doc: "Cuts an array into num_outputs equal parts along an axis.",
-    outputs: Outputs::Count(|attrs| attrs.count("num_outputs")),
+    outputs: Outputs::Numbered(|attrs| attrs.count("num_outputs")),
     attrs: &[
         AttrDef::required("num_outputs", AttrKind::IntFrom(1), "Number of parts."),
         AttrDef::new("axis", AttrKind::Int, "1", "Axis along which to cut."),

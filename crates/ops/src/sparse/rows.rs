@@ -36,6 +36,7 @@ pub static OPS: &[OpDef] = &[OpDef {
             Ok(())
         }))
     },
+    ignores_unknown_attrs: true,
     ..OpDef::BASE
 }];
 

@@ -41,6 +41,7 @@ pub static OPS: &[OpDef] = &[
                 Ok(())
             })))
         },
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
 ];

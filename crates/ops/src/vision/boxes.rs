@@ -43,6 +43,7 @@ pub static OPS: &[OpDef] = &[
         infer_dtype: |dtypes| dtypes.uniform(&["samples", "matches", "anchors", "refs", "means", "stds"]),
         bind: bind_encode,
         form: |_, signature| for_floats(signature.inputs[0].dtype, KernelForm::EncodeBoxes),
+        ignores_unknown_attrs: true,
         ..OpDef::BASE
     },
     OpDef {

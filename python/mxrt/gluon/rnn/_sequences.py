@@ -49,14 +49,14 @@ def format_sequence(
                     "unroll doesn't allow grouped symbol as input. Please convert to list with list(inputs) first or "
                     "let unroll handle splitting."
                 )
-            inputs = list(F.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=True))
+            inputs = list(F.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1))
     elif isinstance(inputs, NDArray):
         batch = inputs.shape[batch_axis]
         steps = inputs.shape[in_axis]
         if merge is False:
             if length is not None and length != steps:
                 raise AssertionError(f"unroll over {length} steps was given a sequence of {steps}")
-            inputs = as_list(F.split(inputs, axis=in_axis, num_outputs=steps, squeeze_axis=True))
+            inputs = as_list(F.split(inputs, axis=in_axis, num_outputs=steps, squeeze_axis=1))
     elif inputs is None:
         raise AssertionError("unroll(inputs=None) is not supported. Please create input variables outside unroll.")
     else:
