@@ -487,3 +487,63 @@ def test_hybridizing_while_others_call(mx, lib, eager_switching) -> None:
             np.testing.assert_allclose(net(x).asnumpy(), want, rtol=1e-5, atol=1e-6)
 
     in_threads(8, call)
+
+
+def test_a_block_is_exported_as_soon_as_it_has_a_graph(mx, tmp_path: Path) -> None:
+    x = mx.nd.ones((2, 3))
+    layer = mx.gluon.nn.Dense(2)
+    layer.initialize()
+    path = str(tmp_path / "layer")
+    with pytest.raises(RuntimeError, match="Please first call"):
+        layer.export(path)
+    want = layer(x).asnumpy()  # the first call makes a graph, which gives the shape of the weight
+    layer.export(path)
+    again = mx.gluon.SymbolBlock.imports(f"{path}-symbol.json", ["data"], f"{path}-0000.params")
+    assert again(x).asnumpy().tolist() == want.tolist()
+
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(2, in_units=3))
+    net.initialize()
+    net(x)
+    with pytest.raises(RuntimeError, match="Please first call"):
+        net.export(path)
+    net.hybridize()
+    net(x)
+    net.register_op_hook(lambda *_: None)
+    net.export(path)
+
+
+def test_a_symbol_block_is_exported_before_its_first_call(mx, tmp_path: Path) -> None:
+    layer = mx.gluon.nn.Dense(2, in_units=3)
+    layer.initialize()
+    layer.hybridize()
+    layer(mx.nd.ones((2, 3)))
+    path = str(tmp_path / "layer")
+    layer.export(path)
+    loaded = mx.gluon.SymbolBlock.imports(f"{path}-symbol.json", ["data"], f"{path}-0000.params")
+    loaded.cast("float16")
+    loaded.export(f"{path}-half")
+    saved = mx.nd.load(f"{path}-half-0000.params")
+    assert {name: array.dtype for name, array in saved.items()} == {
+        f"arg:{layer.weight.name}": np.float16,
+        f"arg:{layer.bias.name}": np.float16,
+    }
+
+
+def test_shapes_of_a_recurrent_layer_follow_from_its_input_alone(mx) -> None:
+    layer = mx.gluon.rnn.LSTM(3)
+    layer.initialize()
+    x = mx.nd.ones((2, 1, 4))
+    layer.infer_shape(x, layer.begin_state(1))
+    layer.infer_shape(x)
+    assert layer.l0_i2h_weight.shape == (12, 4)
+    assert layer(x).shape == (2, 1, 3)
+
+
+def test_a_block_that_is_called_without_input_is_a_type_error(mx) -> None:
+    layer = mx.gluon.nn.Dense(2)
+    layer.initialize()
+    for _ in range(2):
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+            layer()
+        layer.hybridize()

@@ -216,7 +216,7 @@ def infer_parameter_shapes(symbol: Symbol, params: Mapping[str, Parameter], arra
     arguments, _, aux = symbol._shapes_known(**{**known, **given})
     names = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
     for name, shape in zip(names, [*arguments, *aux], strict=True):
-        if name not in arrays and shape_is_known(shape):
+        if name in params and name not in arrays and shape_is_known(shape):
             params[name].shape = shape
 
 

@@ -334,7 +334,12 @@ class HybridBlock(Block, GraphNames, PlanMethods):
 
     def _own_graph(self, args: tuple[Any, ...]) -> Traced:
         with _tracing:
-            return self._traced or self._trace(args)
+            changes = self._changes
+            traced = self._traced or self._trace(args)
+            with _keeping:
+                if self._changes == changes:
+                    self._traced = traced
+            return traced
 
     def infer_shape(self, *args: Any) -> None:
         """Works out the shapes of the parameters from inputs."""
@@ -365,10 +370,16 @@ class HybridBlock(Block, GraphNames, PlanMethods):
         """Writes ``path-symbol.json`` and ``path-%04d.params``, which MXNet and
         ``SymbolBlock.imports`` read.
 
-        One input is called ``data``, several ``data0``, ``data1`` and so on. RuntimeError before
-        the first call after ``hybridize()``.
+        One input is called ``data``, several ``data0``, ``data1`` and so on. RuntimeError while
+        there is no graph: before the first call after ``hybridize()``.
         """
         graph = self._compiled
+        traced = self._known_trace()
+        if graph is None and traced is not None:
+            names = [str(one.name) for one in traced.inputs]
+            params = {**self.collect_params()._params, **self._added}
+            self._check_inputs(traced.out, names, params)
+            graph = CompiledGraph(traced.out, names, params, {})
         if graph is None:
             raise RuntimeError(
                 "Please first call block.hybridize() and then run forward with this block at least once before calling "
@@ -409,6 +420,8 @@ class HybridBlock(Block, GraphNames, PlanMethods):
         if has_numpy(args):
             names, held = self._argument_names(), list(self.collect_params().values())
             args = arrays_of(args, names, held, dict.fromkeys(names, type_of_parameters(held)))
+        if not args:
+            raise TypeError(f"{type(self).__name__}.forward() missing 1 required positional argument: 'x'")
         symbols, arrays, contexts = survey(args)
         if symbols and arrays:
             raise ValueError(
@@ -484,7 +497,8 @@ class HybridBlock(Block, GraphNames, PlanMethods):
 def _named(traced: Traced, args: tuple[Any, ...]) -> dict[str, NDArray]:
     """The arrays in arguments by the names of the graph's inputs."""
     arrays = [value for value in flatten(args, "input")[0] if value is not None]
-    return dict(zip([str(one.name) for one in traced.inputs], arrays, strict=True))
+    # Fewer are given to infer_shape of a recurrent layer, which makes its states itself.
+    return dict(zip([str(one.name) for one in traced.inputs], arrays, strict=False))
 
 
 def flat_result(form: Format) -> bool:
