@@ -547,3 +547,19 @@ def test_a_block_that_is_called_without_input_is_a_type_error(mx) -> None:
         with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
             layer()
         layer.hybridize()
+
+
+def test_graphs_of_losses_have_names_and_numbers_of_mxnet(mx) -> None:
+    a, b, c = (mx.sym.var(name) for name in "abc")
+    with mx.name.NameManager():
+        nodes = json.loads(mx.gluon.loss.L1Loss(weight=2)(a, b).tojson())["nodes"]
+    assert [node["attrs"] for node in nodes if node["op"] == "_mul_scalar"] == [{"scalar": "2"}]
+    with mx.name.NameManager():
+        nodes = json.loads(mx.gluon.loss.CosineEmbeddingLoss()(a, b, c).tojson())["nodes"]
+    start = "cosineembeddingloss0_"
+    names = [node["name"].removeprefix(start) for node in nodes if node["name"].startswith(start)]
+    assert " ".join(names) == (
+        "reshape_like0 _mul0 sum0 reshape3 norm0 reshape1 norm1 reshape2 _mul1 _full0 "
+        "broadcast_maximum0 _div0 _rminusscalar0 reshape0 _equal_scalar0 _mul2 _zeros0 "
+        "_equal_scalar1 _minusscalar0 _mul3 broadcast_maximum1 _plus0"
+    )

@@ -71,7 +71,7 @@ class Loss(HybridBlock):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
-    def _weighted(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1.0) -> Any:
+    def _weighted(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1) -> Any:
         if sample_weight is not None:
             loss = F.broadcast_mul(loss, sample_weight)
         if self._weight is not None:
@@ -80,7 +80,7 @@ class Loss(HybridBlock):
             factor *= self._weight
         return loss if self._weight is None and factor == 1.0 else loss * factor
 
-    def _mean(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1.0) -> Any:
+    def _mean(self, F: Any, loss: Any, sample_weight: Any, factor: float = 1) -> Any:
         """The mean over all axes but that of the rows."""
         return F.mean(self._weighted(F, loss, sample_weight, factor), axis=self._batch_axis, exclude=True)
 
@@ -363,17 +363,14 @@ class CosineEmbeddingLoss(Loss):
         label = label.reshape((-1, 1))
         cosine = self._cosine_similarity(F, input1, input2)
         alike = (1 - cosine) * (label == 1)
-        different = F.broadcast_maximum(_number(F, 0.0), (label == -1) * (cosine - self._margin))
+        different = F.broadcast_maximum(F.zeros((1, 1)), (label == -1) * (cosine - self._margin))
         return self._weighted(F, alike + different, sample_weight)
 
     def _cosine_similarity(self, F: Any, x: Any, y: Any, axis: int = -1) -> Any:
-        lengths = F.norm(x, axis=axis).reshape((-1, 1)) * F.norm(y, axis=axis).reshape((-1, 1))
-        return F.sum(x * y, axis=axis).reshape((-1, 1)) / F.broadcast_maximum(lengths, _number(F, 1e-12))
-
-
-def _number(F: Any, value: float) -> Any:
-    """A number in shape ``(1, 1)``."""
-    return F.full((1, 1), value)
+        one, other = F.norm(x, axis=axis).reshape((-1, 1)), F.norm(y, axis=axis).reshape((-1, 1))
+        product = F.sum(x * y, axis=axis).reshape((-1, 1))
+        least = F.full((1, 1), 1e-12)
+        return product / F.broadcast_maximum(one * other, least)
 
 
 class SDMLLoss(Loss):
