@@ -498,8 +498,15 @@ def products() -> Iterator[Call]:
         left = values(*((3, 4, 6) if a else (3, 6, 4)), dtype=dtype)
         right = values(*((3, 5, 4) if b else (3, 4, 5)), dtype=dtype)
         yield named("linalg.gemm2", left, right, transpose_a=a, transpose_b=b, alpha=0.5)
-        yield named("linalg.gemm", left, right, values(3, 6, 5, dtype=dtype), transpose_a=a, transpose_b=b, alpha=-2)
+        added = values(3, 6, 5, dtype=dtype)
+        for beta in (1, 0, -2.5):
+            attrs = {"transpose_a": a, "transpose_b": b, "alpha": -2, "beta": beta}
+            yield named("linalg.gemm", left, right, added, **attrs)
+            # Two axes between those of rows and columns.
+            apart = [values(2, *x.shape[1:2], 3, 2, x.shape[2], dtype=dtype) for x in (left, right, added)]
+            yield named("linalg.gemm", *apart, axis=1, **attrs)
     yield from products_of_bfloat16()
+    yield from products_of_integers()
     for dtype in ("float32", "float16"):
         heads, scores = values(7, 2, 4 * 3 * 8, dtype=dtype), values(8, 7, 7, dtype=dtype, low=0, high=1)
         yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
@@ -509,6 +516,17 @@ def products() -> Iterator[Call]:
     for graph in (mx.sym.relu(sums + r), mx.sym.clip(sums, 0, 6) * r, mx.sym.LeakyReLU(sums, slope=0.1) + r):
         net = mx.gluon.SymbolBlock(graph, [x, w, b, r])
         yield "fused layer", net, [values(2, 3, 8, 8), values(4, 3, 3, 3), values(4), values(2, 4, 8, 8)]
+
+
+def products_of_integers() -> Iterator[Call]:
+    for dtype in ("int8", "uint8", "int32", "int64", "bool"):
+        for m, n, k in ((1, 1, 1), (65, 67, 33), (5, 3, 0), (3, 130, 16)):
+            a, b = (values(*shape, dtype="int64", low=-9, high=99).astype(dtype) for shape in ((m, k), (k, n)))
+            yield in_np("dot of integers", mx.np.dot, a, b)
+        a, b = (values(*shape, dtype="int64", low=-9, high=9).astype(dtype) for shape in ((3, 5, 9), (3, 9, 4)))
+        yield in_np("matmul of integers", mx.np.matmul, a, b)
+        yield in_np("einsum of integers", lambda a, b: mx.np.einsum("bij,bjk->bki", a, b), a, b)
+        yield in_np("tensordot of integers", lambda a, b: mx.np.tensordot(a, b, ((2,), (1,))), a, b)
 
 
 def products_of_several_grids() -> Iterator[Call]:

@@ -9,6 +9,7 @@ struct Epilogue {
     const void* residual;    // like the result, or null
     int bias_of_rows, activation;
     double p, q;
+    double factor;    // of the residual; tiles of tiles.h add the residual itself
 };
 
 // Where the depth is cut into parts: sums of each, as if all of the result were dense.
@@ -38,7 +39,7 @@ template <class T, int N> DEVICE void activate(const Epilogue& e, T* v) {
 
 template <class T, int D> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
     if (e.bias) v += load<T>(e.bias, D, e.bias_of_rows ? row : col);
-    if (e.residual) v += load<T>(e.residual, D, at);
+    if (e.residual) v += (T)e.factor * load<T>(e.residual, D, at);
     activate<T, 1>(e, &v);
     return v;
 }

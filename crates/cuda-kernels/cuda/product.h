@@ -65,6 +65,7 @@ struct Product {
     double alpha;
     Epilogue epilogue;
     Parts parts;
+    int dtype, unused;    // of integers
 };
 template <class T, int D, class Tile> DEVICE void product(const Product& p, Tile tile) {
     int outer = blockIdx.z / (u32)p.inner, inner = blockIdx.z % (u32)p.inner;
@@ -86,6 +87,29 @@ KERNEL void __launch_bounds__(256, 2) product_f16(Product p) {
     product<float, F16>(p, Cores<HALF>{p.b_steps[2] == 1});
 }
 ENTRY_WITH_BARRIERS(product_f16)
+// Integers, in double precision as on the CPU.
+DEVICE double load_integer(const void* at, int dtype, i64 i) {
+    switch (dtype) {
+        case I32: return ((const int*)at)[i];
+        case I64: return (double)((const i64*)at)[i];
+        case I8: return ((const signed char*)at)[i];
+        case BOOL: return ((const unsigned char*)at)[i] != 0;
+        default: return ((const unsigned char*)at)[i];
+    }
+}
+KERNEL void __launch_bounds__(256) product_whole(Product p) {
+    int outer = blockIdx.z / (u32)p.inner, inner = blockIdx.z % (u32)p.inner;
+    auto base = [&](const i64* steps) -> i64 { return outer * steps[0] + inner * steps[1]; };
+    i64 a0 = base(p.a_steps), b0 = base(p.b_steps), c0 = base(p.c_steps);
+    tile<double>(
+        (i64)blockIdx.y * TILE, (i64)blockIdx.x * TILE, p.m, p.n, p.k,
+        [&](i64 row, i64 i) { return load_integer(p.a, p.dtype, a0 + row * p.a_steps[2] + i * p.a_steps[3]); },
+        [&](i64 i, i64 col) { return load_integer(p.b, p.dtype, b0 + i * p.b_steps[2] + col * p.b_steps[3]); },
+        [&](i64 row, i64 col, double v) {
+            store_converted(p.c, p.dtype, c0 + row * p.c_steps[2] + col * p.c_steps[3], v * p.alpha);
+        });
+}
+ENTRY_WITH_BARRIERS(product_whole)
 // Numbers of single precision, rounded to bfloat16 where that is faster.
 KERNEL void __launch_bounds__(256, 2) product_bf16(Product p) {
 #if BRAIN_PRODUCTS

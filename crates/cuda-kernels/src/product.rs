@@ -1,7 +1,7 @@
 //! Products and convolutions: `product.h`.
 
 use crate::arguments::{ConvolutionArgument, EpilogueArgument, PartsArgument, ProductArgument};
-use crate::launch::{Bound, each, launch, small};
+use crate::launch::{Bound, Computes, code, computes, each, launch, small};
 use crate::tiles::{Tiled, are_aligned};
 use mxrt_cuda::Grid;
 use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
@@ -35,7 +35,8 @@ impl BoundEpilogue {
             Some(Unary::LeakyRelu { slope }) => (3, slope, 0.0),
             Some(_) => return None,
         };
-        let argument = EpilogueArgument { bias: 0, residual: 0, bias_of_rows: i32::from(of_rows), activation, p, q };
+        let (bias_of_rows, factor) = (i32::from(of_rows), epilogue.factor.unwrap_or(1.0));
+        let argument = EpilogueArgument { bias: 0, residual: 0, bias_of_rows, activation, p, q, factor };
         Some(BoundEpilogue { bias: epilogue.bias, residual: epilogue.residual, argument })
     }
 
@@ -54,6 +55,8 @@ enum Sums {
     Brain,
     Single,
     Double,
+    /// integers, in double precision
+    Whole,
 }
 
 impl Sums {
@@ -72,9 +75,16 @@ impl Sums {
         }
     }
 
-    /// The kernel, of those for `Half`, `Brain`, `Single` and `Double`.
+    /// The way of summing for integers of one type.
+    fn of_integers(signature: &Signature<'_>) -> Option<Sums> {
+        let dtype = signature.inputs.first()?.dtype;
+        let alike = signature.inputs.iter().chain(signature.outputs).all(|t| t.dtype == dtype);
+        (alike && computes(dtype) == Some(Computes::Whole)).then_some(Sums::Whole)
+    }
+
+    /// The kernel, of those for `Half`, `Brain`, `Single` and `Double`. Integers have products alone.
     fn kernel(self, names: [&'static CStr; 4]) -> &'static CStr {
-        names[self as usize]
+        names.get(self as usize).copied().unwrap_or(c"product_whole")
     }
 
     /// The type of tiles of `tiles.h`, which round nothing before they multiply.
@@ -82,7 +92,7 @@ impl Sums {
         match self {
             Sums::Half => Some(DType::F16),
             Sums::Single => Some(DType::F32),
-            Sums::Brain | Sums::Double => None,
+            Sums::Brain | Sums::Double | Sums::Whole => None,
         }
     }
 
@@ -91,7 +101,7 @@ impl Sums {
         match self {
             Sums::Half | Sums::Brain => 2 * 2 * CORE_PITCH * TILE as u32,
             Sums::Single => 2 * 4 * DEPTH * (TILE as u32 + 4),
-            Sums::Double => 2 * 8 * DEPTH * (TILE as u32 + 4),
+            Sums::Double | Sums::Whole => 2 * 8 * DEPTH * (TILE as u32 + 4),
         }
     }
 }
@@ -161,8 +171,15 @@ fn tiles(m: usize, n: usize, batch: usize, sums: Sums) -> Option<Option<Grid>> {
 pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     match form {
         KernelForm::Product { batch, size, operands, alpha, epilogue } => {
-            bind_product(*batch, *size, *operands, *alpha, epilogue, signature)
+            bind_product(Sums::of(signature)?, (*batch, *size), *operands, *alpha, epilogue, signature)
         }
+        KernelForm::Within { dtype: DType::F64, form } => match &**form {
+            KernelForm::Product { batch, size, operands, alpha, epilogue } => {
+                let sums = Sums::of_integers(signature).filter(|_| *epilogue == SumEpilogue::default())?;
+                bind_product(sums, (*batch, *size), *operands, *alpha, epilogue, signature)
+            }
+            _ => None,
+        },
         KernelForm::Convolution { channels_last, kernel, stride, pad, dilate, groups, epilogue } => {
             let names = match channels_last {
                 false => [c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"],
@@ -195,7 +212,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
 
 /// Results that are stored unchanged.
 const NO_EPILOGUE: EpilogueArgument =
-    EpilogueArgument { bias: 0, residual: 0, bias_of_rows: 0, activation: 0, p: 0.0, q: 0.0 };
+    EpilogueArgument { bias: 0, residual: 0, bias_of_rows: 0, activation: 0, p: 0.0, q: 0.0, factor: 1.0 };
 
 impl EpilogueArgument {
     /// Whether its arrays can be read by pieces.
@@ -272,6 +289,8 @@ fn multiply_matrices(
         alpha: 1.0,
         epilogue,
         parts: PartsArgument::NONE,
+        dtype: 0,
+        unused: 0,
     };
     match Tiled::of_product(&argument, dtype, 1) {
         Some(tiled) if are_aligned(&[a.0, b.0, c.0, epilogue.bias]) => tiled.launch_product(ctx, argument),
@@ -296,28 +315,35 @@ fn product_argument([m, n, k]: [usize; 3], inner: usize, operands: [MatrixSteps;
         alpha,
         epilogue: NO_EPILOGUE,
         parts: PartsArgument::NONE,
+        dtype: 0,
+        unused: 0,
     }
 }
 
 fn bind_product(
-    [outer, inner]: [usize; 2],
-    [m, n, k]: [usize; 3],
+    sums: Sums,
+    ([outer, inner], [m, n, k]): ([usize; 2], [usize; 3]),
     operands: [MatrixSteps; 3],
     alpha: f64,
     epilogue: &SumEpilogue,
     signature: &Signature<'_>,
 ) -> Option<Bound> {
-    let sums = Sums::of(signature)?;
     let epilogue = BoundEpilogue::new(epilogue, false)?;
     if n.div_ceil(TILE) > i32::MAX as usize {
         return None;
     }
-    let size = signature.inputs[0].dtype.size();
+    let dtype = signature.inputs.first()?.dtype;
+    let size = dtype.size();
     let name = sums.kernel([c"product_f16", c"product_bf16", c"product_f32", c"product_f64"]);
     let [a, b, c] = operands;
-    let argument =
-        ProductArgument { epilogue: epilogue.argument, ..product_argument([m, n, k], inner, operands, alpha) };
-    let tiled = sums.tiles().and_then(|dtype| Tiled::of_product(&argument, dtype, outer * inner));
+    let argument = ProductArgument {
+        epilogue: epilogue.argument,
+        dtype: code(dtype),
+        ..product_argument([m, n, k], inner, operands, alpha)
+    };
+    // Tiles have no factor of the residual.
+    let tiles = sums.tiles().filter(|_| epilogue.argument.factor == 1.0);
+    let tiled = tiles.and_then(|dtype| Tiled::of_product(&argument, dtype, outer * inner));
     Some(Bound::new(move |ctx, at| {
         if m * n * outer * inner == 0 {
             return Ok(());

@@ -56,6 +56,8 @@ pub struct SumEpilogue {
     pub bias: Option<usize>,
     /// operand of the shape of the result, which is added
     pub residual: Option<usize>,
+    /// factor of the residual; 1 if there is none here
+    pub factor: Option<f64>,
     /// function that is applied last
     pub activation: Option<Unary>,
 }
@@ -115,8 +117,9 @@ pub enum KernelForm {
         /// whether the number is the first operand
         first: bool,
     },
-    /// A function of elements or a fold: operands are converted to a type, in which the form is
-    /// computed. The result may be of that type, of another one of its kind, or truths in bool.
+    /// A function of elements, a fold or a product: operands are converted to a type, in which the
+    /// form is computed. The result may be of that type, of another one of its kind, or truths in
+    /// bool. A product of integers in float64 is converted to their type.
     Within {
         /// the type
         dtype: DType,

@@ -132,22 +132,26 @@ fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn K
     })
 }
 
-/// The form of a product whose rows are the last axis but one; the added array has no factor.
+/// The form of the product. With factor 0 the added array is not read.
 fn form(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> MaybeForm {
     let (product, axis) = product(attrs, beta, signature)?;
-    if axis + 2 != signature.inputs[0].shape.len() || (signature.inputs.len() != 2 && beta != 1.0) {
-        return Ok(None);
-    }
     let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = product;
+    // Inner batches are between rows and columns.
+    let between = &signature.inputs[0].shape[axis + 1..signature.inputs[0].shape.len() - 1];
+    let inner = checked_product(between)?;
     let matrix = |array: usize, rows: usize, columns: usize, transposed: bool| {
-        let [rows, columns] = [rows as isize, columns as isize];
-        let steps = if transposed { [1, rows] } else { [columns, 1] };
-        MatrixSteps { array, first: 0, steps: [rows * columns, 0, steps[0], steps[1]] }
+        let stored = if transposed { [columns, rows] } else { [rows, columns] };
+        let [row, column] = [(inner * stored[1]) as isize, 1];
+        let steps = if transposed { [column, row] } else { [row, column] };
+        let of_inner = if inner == 1 { 0 } else { stored[1] as isize };
+        MatrixSteps { array, first: 0, steps: [stored[0] as isize * row, of_inner, steps[0], steps[1]] }
     };
     let operands = [matrix(0, m, k, transpose_a), matrix(1, k, n, transpose_b), matrix(0, m, n, false)];
-    let residual = (signature.inputs.len() > 2).then_some(2);
-    let epilogue = SumEpilogue { residual, ..SumEpilogue::default() };
-    let form = KernelForm::Product { batch: [batch, 1], size: [m, n, k], operands, alpha, epilogue };
+    let residual = (signature.inputs.len() > 2 && beta != 0.0).then_some(2);
+    let factor = residual.and((beta != 1.0).then_some(beta));
+    let epilogue = SumEpilogue { residual, factor, ..SumEpilogue::default() };
+    let batch = [batch.checked_div(inner).unwrap_or(0), inner];
+    let form = KernelForm::Product { batch, size: [m, n, k], operands, alpha, epilogue };
     for_floats(signature.inputs[0].dtype, form)
 }
 

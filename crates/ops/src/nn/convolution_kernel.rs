@@ -52,7 +52,7 @@ impl Epilogue {
             FusedActivation::Clip { low, high } => Some(Unary::Clip { low, high }),
             FusedActivation::Leaky { slope } => Some(Unary::LeakyRelu { slope }),
         };
-        SumEpilogue { bias: self.bias.then_some(2), residual: self.residual_at(), activation }
+        SumEpilogue { bias: self.bias.then_some(2), residual: self.residual_at(), factor: None, activation }
     }
 
     /// Position of the residual among the inputs.

@@ -90,13 +90,15 @@ fn infer_shape(shapes: &mut Shapes<'_>, plan: Plan) -> Result<(), OpError> {
     shapes.set_output(0, out.iter().map(extent).collect::<Shape>())
 }
 
-/// The form of products of two operands of floats, if their axes can be joined to those of
-/// matrices.
+/// The form of products of two operands, if their axes can be joined to those of matrices.
 fn form(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let shapes: Vec<Shape> = signature.inputs.iter().map(|t| t.shape.clone()).collect();
     let (operands, out) = plan(attrs, &shapes)?;
-    let is_float = signature.inputs.iter().all(|t| t.dtype.is_float());
-    Ok(if is_float { product_form(&operands, &out)? } else { None })
+    let form = product_form(&operands, &out)?;
+    Ok(match signature.inputs[0].dtype {
+        dtype if dtype.is_float() => form,
+        _ => form.map(|form| form.within(DType::F64)),
+    })
 }
 
 fn bind(plan: Plan, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
