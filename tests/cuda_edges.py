@@ -107,11 +107,32 @@ def matrices() -> Iterator[Call]:
         yield named("linalg.gelqf", lacking)
 
 
+def sums() -> Iterator[Call]:
+    """Diagonals and products at the ends of types, and matrices that are not read."""
+    for dtype in ("float32", "float64", "float16"):
+        with np.errstate(over="ignore"):
+            special = np.resize(np.array(SPECIAL, dtype), (4, 4))
+        yield in_np("traces", lambda x: [mx.np.trace(x), mx.np.trace(x, 1), mx.np.trace(-x * 0)], special)
+        factors = [values(3, 4, dtype=dtype), values(4, 2, dtype=dtype), np.full((3, 2), np.nan, dtype)]
+        yield named("linalg.gemm", *factors, beta=0)
+        yield named("linalg.gemm", *factors, beta=1e-3)
+        yield named("linalg.gemm", values(3, 0, dtype=dtype), values(0, 2, dtype=dtype), factors[0][:, :2], beta=-3)
+    # Sums that float32 does not hold.
+    yield in_np("trace of large numbers", mx.np.trace, np.diag(np.array([2**24, 1, 1, 1], "float32")))
+    yield in_np("trace of nothing", lambda x: [mx.np.trace(x), mx.np.trace(x, axis1=1, axis2=2)], values(0, 3, 4))
+    large = np.array(LARGE[:8], "int64").reshape(2, 4)
+    yield in_np("traces of 64 bits", lambda x: [mx.np.trace(x), mx.np.trace(x, 2)], large)
+    yield in_np("products of 64 bits", lambda x: [mx.np.dot(x[:, :1], x[:1]), mx.np.dot(x, x.T)], large)
+    small = np.array([[127, -128], [100, 100]], "int8")
+    yield in_np("products that wrap", lambda x: [mx.np.dot(x, x), mx.np.matmul(x, x.T)], small)
+
+
 def edges() -> Iterator[Call]:
     yield from functions()
     yield from positions()
     yield from windows()
     yield from matrices()
+    yield from sums()
 
 
 EDGES: dict[str, Callable[[], Iterator[Call]]] = {"edges": edges}

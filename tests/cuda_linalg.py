@@ -251,6 +251,10 @@ def choices() -> Iterator[Call]:
             yield in_np("tril", lambda x, k=k: [mx.np.tril(x, k), mx.np.tril(x[0, 0], k)], x)
             yield in_np("diagonals", lambda x, k=k: [mx.np.diagflat(x[0], k), mx.np.diag(x[0, 0], k)], x)
         yield named("diag", x[0, 0].copy(), k=-2)
+    for dtype in ("float32", "float64", "float16", "int8", "uint8", "int32", "int64", "bool"):
+        x = values(3, 300, 5, low=0, high=120).astype(dtype)
+        for offset, axes in itertools.product((-2, 0, 3, 400), ((0, 1), (2, 1), (-1, 0))):
+            yield in_np("trace", lambda x, k=offset, axes=axes: mx.np.trace(x, k, *axes), x)
 
 
 def contractions() -> Iterator[Call]:

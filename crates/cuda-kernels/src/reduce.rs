@@ -1,8 +1,11 @@
 //! Folds over axes: `reduce.h`.
 
 use crate::arguments::{ExtremeArgument, MomentsArgument, ReduceArgument, RunningSumArgument, VariancesArgument};
-use crate::launch::{Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, known, of_floats, reads};
+use crate::launch::{
+    Bound, Computes, ROW_THREADS, axes, code, computes, each, each_row, known, launch, of_floats, reads,
+};
 use mxrt_cuda::Grid;
+use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_kernels::reduce::Reduction;
 use mxrt_kernels::strides::contiguous;
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
@@ -32,6 +35,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         KernelForm::Variances { reduced, divisor, root } => bind_variances(reduced, *divisor, *root, signature),
         KernelForm::Moments { reduced } => bind_moments(reduced, signature),
         KernelForm::RunningSum { split } => bind_running_sum(*split, signature),
+        KernelForm::SumsOfPart { first, shape, steps } => bind_sums_of_part(*first, shape, steps, signature),
         KernelForm::Extreme { largest, split } => bind_extreme(*largest, *split, signature),
         _ => None,
     }
@@ -72,28 +76,69 @@ fn bind_reduce(reduction: Reduction, reduced: &[bool], within: DType, signature:
 fn over_axes(fold: i32, reduced: &[bool], signature: &Signature<'_>) -> Option<ReduceArgument> {
     let (input, output) = (signature.inputs.first()?, signature.outputs.first()?);
     let steps = contiguous(&input.shape);
-    let part = |gone: bool| {
+    let part = |gone: bool| -> (Vec<usize>, Vec<isize>) {
         let chosen = (0..reduced.len()).filter(|axis| reduced[*axis] == gone);
-        let (shape, steps): (Vec<usize>, Vec<isize>) = chosen.map(|axis| (input.shape[axis], steps[axis])).unzip();
-        let (axes, [steps]) = axes(&shape, [&steps])?;
-        Some((axes, steps, shape.iter().product::<usize>()))
+        chosen.map(|axis| (input.shape[axis], steps[axis])).unzip()
     };
-    let (kept, kept_steps, results) = part(false)?;
-    let (gone, gone_steps, count) = part(true)?;
+    let (kept, gone) = (part(false), part(true));
+    of_parts(fold, [(&kept.0, &kept.1), (&gone.0, &gone.1)], [input.dtype, output.dtype])
+}
+
+/// A fold without addresses: extents and steps of the axes that are kept, and of the others.
+fn of_parts(fold: i32, parts: [(&[usize], &[isize]); 2], [from, to]: [DType; 2]) -> Option<ReduceArgument> {
+    let [Some((kept, [kept_steps])), Some((gone, [gone_steps]))] = parts.map(|(shape, steps)| axes(shape, [steps]))
+    else {
+        return None;
+    };
+    let [results, count] = parts.map(|(shape, _)| shape.iter().product::<usize>() as i64);
     Some(ReduceArgument {
         to: 0,
         from: 0,
-        count: count as i64,
-        results: results as i64,
+        count,
+        results,
         fold,
-        dtype: code(input.dtype),
-        to_dtype: code(output.dtype),
+        dtype: code(from),
+        to_dtype: code(to),
         unused: 0,
         kept,
         gone,
         kept_steps,
         gone_steps,
     })
+}
+
+/// Finds the least of each row of numbers, in double precision; NaN where there is one.
+pub(crate) fn least_of_rows(
+    ctx: &DeviceCtx<'_>,
+    to: DevicePtr,
+    from: DevicePtr,
+    dtype: DType,
+    [rows, extent]: [usize; 2],
+) -> Result<(), OpError> {
+    let parts: [(&[usize], &[isize]); 2] = [(&[rows], &[extent as isize]), (&[extent], &[1])];
+    match of_parts(6, parts, [dtype, DType::F64]).zip(each_row(rows)) {
+        Some((argument, grid)) => {
+            launch(ctx, c"reduce_f64", grid, &ReduceArgument { to: to.0, from: from.0, ..argument })
+        }
+        None => Ok(()),
+    }
+}
+
+fn bind_sums_of_part(first: usize, shape: &[usize], steps: &[isize], signature: &Signature<'_>) -> Option<Bound> {
+    let input = signature.inputs.first()?;
+    let output = signature.outputs.first().filter(|output| output.dtype == input.dtype)?;
+    let name = match computes(input.dtype)? {
+        Computes::Whole => c"reduce_i64",
+        Computes::Single | Computes::Double => c"reduce_f64",
+    };
+    let ((gone, kept), (gone_step, kept_steps)) = (shape.split_last()?, steps.split_last()?);
+    let argument = of_parts(0, [(kept, kept_steps), (&[*gone], &[*gone_step])], [input.dtype, output.dtype])?;
+    let offset = first * input.dtype.size();
+    Some(Bound::kernel(name, each_row(argument.results as usize), move |at| {
+        let mut argument = argument.with_addresses(at);
+        argument.from = at.inputs[0].offset(offset).0;
+        argument
+    }))
 }
 
 fn reduce_name(computed: Computes) -> &'static CStr {
@@ -148,7 +193,7 @@ fn bind_running_sum([outer, extent, inner]: [usize; 3], signature: &Signature<'_
         Computes::Whole => c"running_sum_i64",
     };
     let rows = if extent > 0 { outer * inner } else { 0 };
-    let grid = each_row(rows).map(|grid| Grid { shared_bytes: 8 * ROW_THREADS, ..grid });
+    let grid = running_sum_grid(rows);
     let (dtype, from_dtype) = (code(output.dtype), code(input.dtype));
     Some(Bound::kernel(name, grid, move |at| RunningSumArgument {
         to: at.outputs[0].0,
@@ -159,6 +204,32 @@ fn bind_running_sum([outer, extent, inner]: [usize; 3], signature: &Signature<'_
         dtype,
         from_dtype,
     }))
+}
+
+/// A block for each row, whose threads show their sums to each other.
+fn running_sum_grid(rows: usize) -> Option<Grid> {
+    each_row(rows).map(|grid| Grid { shared_bytes: 8 * ROW_THREADS, ..grid })
+}
+
+/// Computes the running sums of rows of numbers, in double precision.
+pub(crate) fn running_sums(
+    ctx: &DeviceCtx<'_>,
+    to: DevicePtr,
+    from: DevicePtr,
+    dtype: DType,
+    [rows, extent]: [usize; 2],
+) -> Result<(), OpError> {
+    let Some(grid) = running_sum_grid(rows) else { return Ok(()) };
+    let argument = RunningSumArgument {
+        to: to.0,
+        from: from.0,
+        rows: rows as i64,
+        extent: extent as i64,
+        inner: 1,
+        dtype: code(DType::F64),
+        from_dtype: code(dtype),
+    };
+    launch(ctx, c"running_sum_f64", grid, &argument)
 }
 
 fn bind_extreme(largest: bool, [outer, extent, inner]: [usize; 3], signature: &Signature<'_>) -> Option<Bound> {

@@ -364,6 +364,15 @@ pub enum KernelForm {
         /// numbers in the place of yes and no
         numbers: [Option<f64>; 2],
     },
+    /// Sums along the last axis of a part of input 0, floats in double precision.
+    SumsOfPart {
+        /// first element of the part
+        first: usize,
+        /// extents of the part
+        shape: Vec<usize>,
+        /// steps along each axis
+        steps: Vec<isize>,
+    },
     /// Product `alpha * a b` of matrices, then the epilogue.
     Product {
         /// numbers of outer and inner batches

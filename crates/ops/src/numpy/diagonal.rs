@@ -75,6 +75,10 @@ pub static OPS: &[OpDef] = &[
             shapes.set_output(0, Shape::from(left))
         },
         bind: bind_trace,
+        form: |attrs, signature| {
+            let Strided { offset, strides, shape } = of_plane(attrs, &signature.inputs[0].shape)?;
+            for_all(signature.inputs[0].dtype, KernelForm::SumsOfPart { first: offset, shape, steps: strides })
+        },
         ..OpDef::BASE
     },
     OpDef {
