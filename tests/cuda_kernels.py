@@ -22,6 +22,7 @@ import numpy as np
 
 import mxrt as mx
 from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
+from cuda_draws import DRAWS
 from cuda_edges import EDGES
 from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
@@ -569,6 +570,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     "rows": rows,
     "pooling": pooling,
     "random": random,
+    **DRAWS,
     **SEQUENCES_AND_IMAGES,
     **LINEAR_ALGEBRA,
     **INT8,
@@ -582,7 +584,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
 }
 WITH_BARRIERS = {
     *("reductions", "order", "rows", "pooling", "moving", "products", "layouts", "tiles", "detection", "nms"),
-    *("linalg", "int8", "matching", "proposals", "multibox_target", "edges"),
+    *("linalg", "int8", "matching", "proposals", "multibox_target", "edges", "ctc", "draws", "density"),
 }
 
 

@@ -85,14 +85,18 @@ struct GatherRows {
     int axes, size, index_dtype, unused;
     i64 sizes[AXES];
 };
+// A number cut to 38 bits, from 0 on. The ends of 64 bits are told from others.
+DEVICE u64 in_38_bits(i64 number) {
+    i64 end = 1ll << 37, held = number <= -end ? 1 - end : number >= end - 1 ? end - 2 : number;
+    if (number == (i64)0x8000000000000000ull) held = -end;
+    if (number == 0x7fffffffffffffffll) held = end - 1;
+    return (u64)(held + end);
+}
 // Reports axis, position and index, so that the first index of the first axis is heard, as on the
-// CPU. Positions and indices are cut to 22 and 38 bits, except for the ends of 64 bits.
+// CPU. Positions are cut to 22 bits.
 DEVICE void report_place(u64* status, int axis, i64 position, i64 index) {
-    i64 end = 1ll << 37, last = (1 << 22) - 1;
-    i64 held = index <= -end ? 1 - end : index >= end - 1 ? end - 2 : index;
-    if (index == (i64)0x8000000000000000ull) held = -end;
-    if (index == 0x7fffffffffffffffll) held = end - 1;
-    report_least(status, (u64)(axis + 1) << 60 | (u64)(position < last ? position : last) << 38 | (u64)(held + end));
+    i64 last = (1 << 22) - 1;
+    report_least(status, (u64)(axis + 1) << 60 | (u64)(position < last ? position : last) << 38 | in_38_bits(index));
 }
 // The row that the indices at position `k` name.
 template <class P> DEVICE i64 named_row(const P& p, i64 k) {

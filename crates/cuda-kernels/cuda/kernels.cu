@@ -8,6 +8,8 @@
 #include "rows.h"
 #include "pooling.h"
 #include "random.h"
+#include "draws.h"
+#include "density.h"
 #include "product.h"
 #include "tiles.h"
 #include "warpgroup.h"

@@ -40,6 +40,12 @@ DEVICE u64 next_long(Numbers& s) {
     u64 low = next_bits(s);
     return low | (u64)next_bits(s) << 32;
 }
+// The high half of a product.
+DEVICE u64 high_half(u64 a, u64 b) {
+    u64 lo = a & 0xffffffffu, hi = a >> 32, b_lo = b & 0xffffffffu, b_hi = b >> 32;
+    u64 mid = hi * b_lo + (lo * b_lo >> 32), mid2 = lo * b_hi + (mid & 0xffffffffu);
+    return hi * b_hi + (mid >> 32) + (mid2 >> 32);
+}
 DEVICE double uniform(Numbers& s) { return (double)(next_long(s) >> 11) * (1.0 / 9007199254740992.0); }
 DEVICE double normal(Numbers& s) {
     double u = uniform(s), v = uniform(s);
@@ -117,13 +123,7 @@ KERNEL void __launch_bounds__(256, 2) random_numbers(Random p) {
             case GENERAL_BINOMIAL:
                 store<double>(p.to, p.dtype, i, poisson_number(s, p.b == 0 ? p.a : gamma_number(s, 1.0 / p.b) * p.b * p.a));
                 break;
-            default: {
-                // The high half of the product of 64 bits and the number of integers.
-                u64 bits = next_long(s), lo = bits & 0xffffffffu, hi = bits >> 32;
-                u64 rlo = p.count & 0xffffffffu, rhi = p.count >> 32;
-                u64 mid = hi * rlo + (lo * rlo >> 32), mid2 = lo * rhi + (mid & 0xffffffffu);
-                store<i64>(p.to, p.dtype, i, (i64)((u64)p.low + hi * rhi + (mid >> 32) + (mid2 >> 32)));
-            }
+            default: store<i64>(p.to, p.dtype, i, (i64)((u64)p.low + high_half(next_long(s), p.count)));
         }
     }
 }

@@ -6,6 +6,7 @@ use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::KernelError;
 use mxrt_kernels::index::OutOfRange;
 use mxrt_ops::{KernelForm, Signature};
+use mxrt_tensor::DType;
 
 /// The offset that the source adds to an index that it reports, so that every report differs from
 /// zero.
@@ -128,14 +129,43 @@ fn bind_gather_rows(sizes: &[usize], inner: usize, signature: &Signature<'_>) ->
 /// The error of an index that `report_place` of the text reports.
 pub(crate) fn row_out_of_range(said: u64, sizes: &[usize]) -> OpError {
     let axis = (said >> 60).saturating_sub(1) as usize;
-    let index = match (said & ((1 << 38) - 1)) as i64 {
-        0 => i64::MIN,
-        held if held == (1 << 38) - 1 => i64::MAX,
-        held => held - (1 << 37),
-    };
+    let index = of_38_bits(said);
     let size = sizes.get(axis).copied().unwrap_or(0);
     let low = (size as i64).wrapping_neg();
     OpError::new(FailureKind::Index, KernelError::IndexOutOfRange { index, axis, size, low }.to_string())
+}
+
+/// Copies rows of `inner` elements of `size` bytes, in the order that numbers of 64 bits give.
+pub(crate) fn take_rows(
+    ctx: &DeviceCtx<'_>,
+    [to, from, order]: [DevicePtr; 3],
+    [rows, inner, size]: [usize; 3],
+) -> Result<(), OpError> {
+    let Some(grid) = each(rows * inner) else { return Ok(()) };
+    let argument = TakeArgument {
+        to: to.0,
+        from: from.0,
+        indices: order.0,
+        status: 0,
+        outer: 1,
+        extent: rows as i64,
+        inner: inner as i64,
+        count: rows as i64,
+        size: size as i32,
+        index_dtype: code(DType::I64),
+        mode: 0,
+        pick: 0,
+    };
+    launch(ctx, c"take", grid, &argument)
+}
+
+/// The number that `in_38_bits` of the source makes 38 bits of: the last ones here.
+pub(crate) fn of_38_bits(said: u64) -> i64 {
+    match (said & ((1 << 38) - 1)) as i64 {
+        0 => i64::MIN,
+        held if held == (1 << 38) - 1 => i64::MAX,
+        held => held - (1 << 37),
+    }
 }
 
 /// A word for the first index that is out of range.

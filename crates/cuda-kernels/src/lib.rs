@@ -11,7 +11,9 @@ mod columns;
 mod correlation;
 mod counting;
 mod deformable;
+mod density;
 mod detection;
+mod draws;
 mod elementwise;
 mod image;
 mod images;
@@ -69,6 +71,8 @@ const GROUPS: &[Group] = &[
     rows::bind,
     pooling::bind,
     random::bind,
+    draws::bind,
+    density::bind,
     product::bind,
     order::bind,
     detection::bind,

@@ -65,7 +65,7 @@ pub(crate) struct SortedRows {
     pub padded: i64,
 }
 
-/// Sorts rows of floats, and finds the positions of all elements.
+/// Sorts rows of numbers, and finds the positions of all elements.
 pub(crate) fn sorted_rows(
     ctx: &DeviceCtx<'_>,
     from: DevicePtr,
@@ -86,6 +86,21 @@ pub(crate) fn sorted_rows(
         sort_rows(ctx, (total, padded), step, argument)?;
     }
     Ok(SortedRows { positions, padded: padded as i64 })
+}
+
+/// Stores the positions of the first of some numbers in double precision, in 64 bits.
+pub(crate) fn first_positions(
+    ctx: &DeviceCtx<'_>,
+    from: DevicePtr,
+    extent: usize,
+    order: Order,
+    to: DevicePtr,
+) -> Result<(), OpError> {
+    let Some(store) = each(order.k) else { return Ok(()) };
+    let SortedRows { positions, padded } = sorted_rows(ctx, from, DType::F64, [1, extent], order)?;
+    let place_dtype = code(DType::I64);
+    let argument = of_rows([1, extent, 1], padded as usize, order);
+    launch(ctx, c"order_store", store, &OrderArgument { positions, places: to.0, place_dtype, ..argument })
 }
 
 /// The argument for rows of that many elements, without addresses and element types.

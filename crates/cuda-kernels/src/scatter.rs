@@ -4,6 +4,7 @@ use crate::arguments::{AXES, KNOWN_NUMBERS, KnownNumbersArgument, PositionsArgum
 use crate::indexing::row_out_of_range;
 use crate::launch::{Bound, code, each, known, launch};
 use crate::moving::fill;
+use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_ops::{KernelForm, PositionKind, Signature};
 use mxrt_tensor::{DType, TensorType};
 
@@ -89,6 +90,19 @@ fn bind_positions(kind: PositionKind, axes: &[[usize; 2]], signature: &Signature
         (argument.to, argument.from) = (at.outputs[0].0, at.inputs[0].0);
         argument
     }))
+}
+
+/// Stores numbers that the host knows, in double precision.
+pub(crate) fn store_numbers(ctx: &DeviceCtx<'_>, to: DevicePtr, numbers: &[f64]) -> Result<(), OpError> {
+    let mut argument = KnownNumbersArgument { to: 0, count: 0, dtype: code(DType::I64), values: [0; KNOWN_NUMBERS] };
+    for (i, some) in numbers.chunks(KNOWN_NUMBERS).enumerate() {
+        let Some(grid) = each(some.len()) else { continue };
+        (argument.to, argument.count) = (to.offset(i * KNOWN_NUMBERS * size_of::<f64>()).0, some.len() as i32);
+        // Their bits, as integers.
+        argument.values.iter_mut().zip(some).for_each(|(bits, number)| *bits = number.to_bits() as i64);
+        launch(ctx, c"known_numbers", grid, &argument)?;
+    }
+    Ok(())
 }
 
 fn bind_numbers(values: &[i64], signature: &Signature<'_>) -> Option<Bound> {

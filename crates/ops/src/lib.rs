@@ -44,7 +44,7 @@ pub use crate::definition::{
 };
 pub use crate::execution::{
     Anchors, BoundOperatorCache, CallAttrs, ChannelsLast, DeviceKernel, DeviceKernelTable, DeviceKernels,
-    DeviceOperands, DevicePar, EnginePar, Int8Form, Int8Windows, Invocation, Kernel, KernelCall, KernelForm,
+    DeviceOperands, DevicePar, DrawForm, EnginePar, Int8Form, Int8Windows, Invocation, Kernel, KernelCall, KernelForm,
     KernelOptions, LastInput, MatrixForm, MatrixSteps, Move, Ordered, Packing, PositionKind, RandomForm, RandomKey,
     RandomState, RangeSource, Resampling, SequenceKind, Signature, SumEpilogue, Triangle, Unpack, binary_picoseconds,
     bind_device_kernel, bind_form, bind_kernel, catch_refusal, channels_last, channels_last_type, check_device_kernels,
@@ -55,6 +55,7 @@ pub use crate::execution::{
 pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};
 pub use crate::image::decode::{ImageChannels, ImageFiles, set_image_files};
 pub use crate::nn::fully_connected_kernel::DenseForm;
+pub use crate::numpy::choose::{probabilities_error, weights_error};
 pub use crate::quantized::{infinity_error, range_error};
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout, Lines,

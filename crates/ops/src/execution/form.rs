@@ -5,12 +5,14 @@
 //! kernel for the host and from the same attributes. A device that has a kernel for a form has one
 //! for every operator of that form.
 
+use super::draw_form::DrawForm;
 use super::int8_form::Int8Form;
 use super::matrix_form::MatrixForm;
 use super::{Kernel, Signature, dispatch};
 use crate::definition::{Attrs, OpDef};
 use crate::rewrite::{Elementwise, ElementwiseProgram, StepInput};
 use mxrt_engine::OpError;
+use mxrt_kernels::density::Density;
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::image::border::Bordered;
 use mxrt_kernels::image::resize::Resize;
@@ -544,6 +546,22 @@ pub enum KernelForm {
         distribution: RandomForm,
         /// numbers drawn with each element of the parameters
         each: usize,
+    },
+    /// Random choices among places.
+    Draw(DrawForm),
+    /// Densities of a distribution at the elements of input 0, equally many for each element of the
+    /// parameters: inputs 1 and, if there is one, 2.
+    Density {
+        /// the distribution
+        density: Density,
+        /// whether the results are logarithms
+        log: bool,
+    },
+    /// Densities of Dirichlet distributions at the vectors in the last axis of input 0, equally
+    /// many for each vector of parameters in input 1.
+    DirichletDensity {
+        /// whether the results are logarithms
+        log: bool,
     },
     /// A computation with the matrices in the last two axes.
     Matrices(MatrixForm),

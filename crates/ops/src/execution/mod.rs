@@ -5,6 +5,7 @@ mod bound_operator;
 mod channels_last;
 mod cost;
 mod device;
+mod draw_form;
 mod elements;
 mod form;
 mod half;
@@ -26,6 +27,7 @@ pub use device::{
     DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, bind_form,
     check_device_kernels, no_kernel, set_device_kernels,
 };
+pub use draw_form::DrawForm;
 pub(crate) use elements::{
     check_float, check_integers, check_numeric, copy_first, dispatch, dispatch_size, elements, elements_mut, floats,
     integers, packed_elements, scratch, store_floats, store_integers,

@@ -6,6 +6,7 @@ use crate::random::key;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_kernels::random::{Stream, distinct_places};
 use mxrt_tensor::{DType, Shape};
+use std::sync::Arc;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[CHOICE, MULTINOMIAL];
@@ -35,30 +36,17 @@ const CHOICE: OpDef = OpDef {
         shapes.set_output(0, Shape::new(&size))
     },
     infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+    form: |attrs, signature| {
+        let (below, weights) = places(attrs, signature)?;
+        let distinct = !attrs.bool("replace");
+        Ok(Some(KernelForm::Draw(match weights {
+            Some(weights) => DrawForm::Weighted { weights, distinct },
+            None => DrawForm::Places { below, distinct },
+        })))
+    },
     bind: |attrs, signature| {
-        let (weighted, replace) = (attrs.bool("weighted"), attrs.bool("replace"));
-        let n = match attrs.opt_int("a") {
-            Some(a) => usize::try_from(a).ok(),
-            None => signature.inputs.first().map(|t| t.shape.size()),
-        };
-        let n = n.ok_or_else(|| value_error(format!("a={} must not be negative", attrs.int("a"))))?;
-        let count = signature.outputs[0].shape.size();
-        let weights = if weighted { Some(signature.inputs.len() - 1) } else { None };
-        if let Some(weights) = weights {
-            check_numeric(signature.inputs[weights].dtype)?;
-            if signature.inputs[weights].shape.size() != n {
-                return Err(shape_error(format!(
-                    "there are {} weights for {n} places",
-                    signature.inputs[weights].shape.size()
-                )));
-            }
-        }
-        if count > 0 && (n == 0 || (!replace && count > n)) {
-            return Err(value_error(format!(
-                "cannot take {count} places out of {n}{}",
-                if replace { "" } else { " without replacement" }
-            )));
-        }
+        let replace = attrs.bool("replace");
+        let (n, weights) = places(attrs, signature)?;
         Ok(kernel_fn(signature, move |call| {
             let weights = weights.map(|i| floats(call.par, &call.inputs[i])).transpose()?;
             let RandomKey { seed, position: at } = key(call)?;
@@ -75,6 +63,46 @@ const CHOICE: OpDef = OpDef {
     random: true,
     ..OpDef::BASE
 };
+
+/// How many places there are, and which input has their weights.
+fn places(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, Option<usize>), OpError> {
+    let n = match attrs.opt_int("a") {
+        Some(a) => usize::try_from(a).ok(),
+        None => signature.inputs.first().map(|t| t.shape.size()),
+    };
+    let n = n.ok_or_else(|| value_error(format!("a={} must not be negative", attrs.int("a"))))?;
+    let (count, replace) = (signature.outputs[0].shape.size(), attrs.bool("replace"));
+    let weights = if attrs.bool("weighted") { Some(signature.inputs.len() - 1) } else { None };
+    if let Some(weights) = weights {
+        check_numeric(signature.inputs[weights].dtype)?;
+        if signature.inputs[weights].shape.size() != n {
+            return Err(shape_error(format!(
+                "there are {} weights for {n} places",
+                signature.inputs[weights].shape.size()
+            )));
+        }
+    }
+    if count > 0 && (n == 0 || (!replace && count > n)) {
+        return Err(value_error(format!(
+            "cannot take {count} places out of {n}{}",
+            if replace { "" } else { " without replacement" }
+        )));
+    }
+    Ok((n, weights))
+}
+
+/// The error of weights of which one is none; without it, of weights that are all zero.
+pub fn weights_error(wrong: Option<f64>, weights: usize) -> OpError {
+    match wrong {
+        Some(wrong) => OpError::new(FailureKind::Value, format!("{wrong} is not a probability")),
+        None => value_error(format!("all {weights} probabilities are 0: at least one must be positive")),
+    }
+}
+
+/// The error of numbers that are no probabilities of outcomes.
+pub fn probabilities_error() -> OpError {
+    OpError::new(FailureKind::Value, "pvals must be probabilities with a sum of at most 1")
+}
 
 /// Places up to which one is made of 53 bits; any number of them for more.
 const MOST_IN_DOUBLE: usize = 1 << 40;
@@ -94,10 +122,10 @@ fn draw_weighted(
     stream: impl Fn(usize) -> Stream,
 ) -> Result<(), OpError> {
     if let Some(wrong) = weights.iter().find(|w| !(**w >= 0.0 && w.is_finite())) {
-        return Err(OpError::new(FailureKind::Value, format!("{wrong} is not a probability")));
+        return Err(weights_error(Some(*wrong), weights.len()));
     }
     if !out.is_empty() && weights.iter().all(|w| *w == 0.0) {
-        return Err(value_error(format!("all {} probabilities are 0: at least one must be positive", weights.len())));
+        return Err(weights_error(None, weights.len()));
     }
     match replace {
         true => draw_with_replacement(par, weights, out, stream),
@@ -148,6 +176,18 @@ fn running_sums(par: &dyn Par, weights: &[f64]) -> Scratch<f64> {
     Scratch::collect(par, weights.len(), sums)
 }
 
+/// The number of trials, if it can be drawn from these inputs.
+fn trials(attrs: &Attrs, signature: &Signature<'_>) -> Result<usize, OpError> {
+    let trials = attrs.count("n");
+    if trials > MOST_TRIALS {
+        return Err(value_error(format!("n={trials} trials are too many; at most {MOST_TRIALS} are drawn in a call")));
+    }
+    if let Some(array) = signature.inputs.first() {
+        check_numeric(array.dtype)?;
+    }
+    Ok(trials)
+}
+
 const MULTINOMIAL: OpDef = OpDef {
     name: "_npi_multinomial",
     doc: "How often each outcome occurs among n trials, in int64; outcomes are along the last axis.",
@@ -171,17 +211,13 @@ const MULTINOMIAL: OpDef = OpDef {
         shapes.set_output(0, Shape::new(&size))
     },
     infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+    form: |attrs, signature| {
+        let (trials, probabilities) = (trials(attrs, signature)?, attrs.opt_floats("pvals").map(Arc::from));
+        Ok(Some(KernelForm::Draw(DrawForm::Outcomes { trials, probabilities })))
+    },
     bind: |attrs, signature| {
-        let trials = attrs.count("n");
-        if trials > MOST_TRIALS {
-            return Err(value_error(format!(
-                "n={trials} trials are too many; at most {MOST_TRIALS} are drawn in a call"
-            )));
-        }
+        let trials = trials(attrs, signature)?;
         let given: Option<Vec<f64>> = attrs.opt_floats("pvals").map(<[f64]>::to_vec);
-        if let Some(array) = signature.inputs.first() {
-            check_numeric(array.dtype)?;
-        }
         Ok(kernel_fn(signature, move |call| {
             let weights = match &given {
                 Some(pvals) => ReadElements::Borrowed(&pvals[..]),
@@ -189,7 +225,7 @@ const MULTINOMIAL: OpDef = OpDef {
             };
             let sum: f64 = weights.iter().sum();
             if weights.iter().any(|w| !(0.0..=1.0).contains(w)) || sum > 1.0 + 1e-5 {
-                return Err(OpError::new(FailureKind::Value, "pvals must be probabilities with a sum of at most 1"));
+                return Err(probabilities_error());
             }
             let RandomKey { seed, position: at } = key(call)?;
             let out = elements_mut::<i64>(&mut call.outputs[0])?;

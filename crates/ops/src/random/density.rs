@@ -26,6 +26,10 @@ macro_rules! density {
             infer_shape: |shapes| infer_shape(shapes, false),
             infer_dtype: |dtypes| dtypes.uniform($inputs),
             bind: |attrs, signature| bind(Density::$density, attrs, signature),
+            form: |attrs, signature| {
+                let form = KernelForm::Density { density: Density::$density, log: attrs.bool("is_log") };
+                for_floats(signature.inputs[0].dtype, form)
+            },
             ..OpDef::BASE
         }
     };
@@ -93,6 +97,9 @@ pub static OPS: &[OpDef] = &[
         infer_shape: |shapes| infer_shape(shapes, true),
         infer_dtype: |dtypes| dtypes.uniform(&["sample", "alpha"]),
         bind: bind_dirichlet,
+        form: |attrs, signature| {
+            for_floats(signature.inputs[0].dtype, KernelForm::DirichletDensity { log: attrs.bool("is_log") })
+        },
         ..OpDef::BASE
     },
 ];

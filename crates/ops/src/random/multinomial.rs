@@ -33,6 +33,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         }
     },
     bind,
+    form,
     random: true,
     ..OpDef::BASE
 }];
@@ -62,6 +63,14 @@ fn choose(probabilities: &[f64], u: f64) -> usize {
         }
     }
     probabilities.len().saturating_sub(1)
+}
+
+fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    check_numeric(signature.outputs[0].dtype)?;
+    match signature.inputs[0].shape.last() {
+        None | Some(0) => Ok(None),
+        Some(_) => for_floats(signature.inputs[0].dtype, KernelForm::Draw(DrawForm::Choices)),
+    }
 }
 
 fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {

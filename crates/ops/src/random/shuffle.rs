@@ -12,6 +12,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     doc: "The slices along the first axis in random order.",
     ignores_unknown_attrs: true,
     bind,
+    form: |_, _| Ok(Some(KernelForm::Draw(DrawForm::Shuffle))),
     random: true,
     ..OpDef::BASE
 }];
