@@ -78,6 +78,36 @@ def sequence() -> Iterator[Call]:
     yield named("SequenceReverse", values(5, 4))
 
 
+def ctc() -> Iterator[Call]:
+    lengths = list(itertools.product((False, True), (False, True)))
+    for dtype, last in itertools.product(("float32", "float64", "float16"), (False, True)):
+        blank = "last" if last else "first"
+        # More states than a block has threads, and more symbols than a warp.
+        for steps, batch, symbols, width in ((5, 3, 4, 2), (20, 7, 37, 9), (90, 2, 5, 70), (1, 1, 1, 1)):
+            data = values(steps, batch, symbols, dtype=dtype, low=-4, high=4)
+            label = np.round(values(batch, width, low=0 if last else 1, high=symbols - 1 - last)).clip(0, symbols - 1)
+            label[:, 1:2] = label[:, :1]
+            for i, (of_data, of_label) in enumerate(lengths):
+                ended = label.astype(("float32", "int32", "int64", "float16")[i])
+                if not of_label:
+                    ended[0, width // 2 :] = -1 if last else 0
+                given = [ended]
+                given += [np.arange(steps, steps - batch, -1).clip(0).astype("int32")] * of_data
+                given += [np.arange(width, width - batch, -1).clip(0).astype("float32")] * of_label
+                attrs = {"use_data_lengths": of_data, "use_label_lengths": of_label, "blank_label": blank}
+                yield named("CTCLoss", data, *given, **attrs)
+
+    def without_labels(data: Any, label: Any) -> Any:
+        with mx.util.np_shape(True):
+            return mx.nd.CTCLoss(data, label)
+
+    yield "CTCLoss of no labels", without_labels, [values(3, 2, 4), np.zeros((2, 0), "float32")]
+    for odd in (np.nan, np.inf, -np.inf, 1e30):
+        data = np.zeros((4, 3, 3), "float32")
+        data[0, 0, 1] = data[1, 1] = data[:, 2, 0] = odd
+        yield named("CTCLoss", data, np.array([[1, 2], [1, 0], [2, 1]], "float32"))
+
+
 def recurrent() -> Iterator[Call]:
     gates = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
     kinds = itertools.product((1, 3), (False, True), ("float32", "float64"))
@@ -193,6 +223,7 @@ SEQUENCES_AND_IMAGES: dict[str, Callable[[], Iterator[Call]]] = {
     "resample": resample,
     "sampler": sampler,
     "sequence": sequence,
+    "ctc": ctc,
     "recurrent": recurrent,
     "detection": detection,
     "nms": nms,

@@ -234,6 +234,62 @@ def test_what_vision_operators_refuse_fails_as_on_the_cpu(gpus) -> None:
     ]
 
 
+def test_labels_and_probabilities_that_are_none_fail_as_on_the_cpu(gpus) -> None:
+    """The first of several is named."""
+    done = run_python(
+        """
+        import numpy as np, mxrt as mx
+        internal = mx.nd._internal
+        data = np.zeros((4, 3, 3), "float32")
+        right, lengths = [[1, 2], [1, 0], [2, 1]], {"use_data_lengths": True, "use_label_lengths": True}
+        losses = [
+            ([[1, 2], [7, -3], [9, 9]], {}), ([[1, 2], [np.nan, 0], [2, -1]], {}), ([[1, -1], [-2, 1], [2, 2]], {}),
+            ([[1, 2], [3, 1], [2, 1]], {"blank_label": "last"}),
+            (right, [4, 9, -1], {"use_data_lengths": True}), (right, [2, 2, 3], {"use_label_lengths": True}),
+            (right, [4, -5, 5], [2, 3, 1], lengths), ([[5, 5]] * 3, [4, 4, 5], [2, 1, -1], lengths),
+            (right, [4, 2**36, 4], {"use_data_lengths": True}), (right, [4, -(2**63), 4], {"use_data_lengths": True}),
+        ]
+        calls = []
+        for label, *more, attrs in losses:
+            def loss(array, label=label, more=more, attrs=attrs):
+                given = [array(numbers, "int64") for numbers in more]
+                return mx.nd.CTCLoss(array(data), array(label), *given, **attrs)
+            calls.append(loss)
+        for weights in ([1, -2.5, np.nan], [0, 0], [1, np.inf], [np.nan, 1], [1, 2]):
+            for replace in (True, False):
+                def choice(array, weights=weights, replace=replace):
+                    n = len(weights)
+                    return internal._npi_choice(array(weights), a=n, size=(2,), replace=replace, weighted=True)
+                calls.append(choice)
+        for chances in ([0.5, 0.6], [-0.1, 0.5], [np.nan, 0.1], [1, 2e-5]):
+            calls.append(lambda array, p=chances: internal._npi_multinomial(array(p), n=3, pvals=None, size=(4,)))
+            calls.append(lambda array, p=chances: internal._npi_multinomial(n=3, pvals=tuple(p), size=(4,)))
+        calls.append(lambda array: mx.np.random.choice(3, 5, replace=False))
+        calls.append(lambda array: internal._npi_multinomial(n=2**40, pvals=(0.5, 0.5)))
+        for i, call in enumerate(calls):
+            said = []
+            for ctx in (mx.cpu(), mx.gpu(0)):
+                with ctx:
+                    array = lambda numbers, dtype="float32": mx.nd.array(np.array(numbers, dtype), dtype=dtype)
+                    try:
+                        call(array).asnumpy()
+                        said.append(None)
+                    except mx.base.MXNetError as error:
+                        said.append((type(error), error.message.split("\\n")[0]))
+            assert len(said) == 2 and said[0] == said[1], (i, said)
+            print(said[0] and said[0][1].split(": ", 1)[-1])
+        """,
+        env=gpus,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "a label of sequence 1 is 7; expected 0 to 2"
+    assert lines[5] == "the label length of sequence 2 is 3; expected 0 to 2"
+    assert lines[10:12] == ["-2.5 is not a probability"] * 2
+    assert lines[12:14] == ["all 2 probabilities are 0: at least one must be positive"] * 2
+    assert lines.count("None") == 2 and lines[18:20] == ["None"] * 2
+
+
 @pytest.mark.parametrize("kind", ["NaiveEngine", "ThreadedEnginePerDevice", *ASYNC])
 def test_an_operator_without_a_kernel_fails_before_anything_runs(kind: str, gpus, tmp_path: Path) -> None:
     names = tmp_path / "launched"

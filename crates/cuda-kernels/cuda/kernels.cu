@@ -30,6 +30,7 @@
 #include "images.h"
 #include "sampler.h"
 #include "sequence.h"
+#include "ctc.h"
 #include "linalg.h"
 #include "places.h"
 #include "int8.h"

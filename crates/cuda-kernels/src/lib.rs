@@ -10,6 +10,7 @@ mod chain;
 mod columns;
 mod correlation;
 mod counting;
+mod ctc;
 mod deformable;
 mod density;
 mod detection;
@@ -91,6 +92,7 @@ const GROUPS: &[Group] = &[
     images::bind,
     sampler::bind,
     sequence::bind,
+    ctc::bind,
     scatter::bind,
     counting::bind,
     linalg::bind,

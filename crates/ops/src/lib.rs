@@ -61,6 +61,7 @@ pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout, Lines,
     LinesForm, MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, layouts, program_step,
 };
+pub use crate::sequence::ctc_loss::sequence_error;
 pub use crate::sparse::{
     LastStoredCall, StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_again,
     invoke_stored, knows_storage, result_storage, to_storage,

@@ -474,6 +474,16 @@ pub enum KernelForm {
         /// whether sequences are the first axis, and steps the second
         batch_first: bool,
     },
+    /// Losses of connectionist temporal classification of activations `[step, sequence, symbol]` and
+    /// labels, then lengths of sequences and of labels as far as there are any.
+    CtcLoss {
+        /// number of the blank symbol
+        blank: usize,
+        /// number that ends a label which has no length
+        padding: i64,
+        /// whether there are lengths of sequences, and of labels
+        lengths: [bool; 2],
+    },
     /// Pooling in windows over up to three spatial axes, missing ones first.
     Pooling {
         /// function of a window

@@ -37,6 +37,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape,
     infer_dtype,
     bind,
+    form,
     ..OpDef::BASE
 }];
 
@@ -70,6 +71,32 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     dtypes.set_output(0, dtype)
 }
 
+/// The number of the blank symbol of several, and what ends a label that has no length.
+fn blank(attrs: &Attrs, symbols: usize) -> (usize, i64) {
+    match attrs.str("blank_label") {
+        "last" => (symbols.saturating_sub(1), -1),
+        _ => (0, 0),
+    }
+}
+
+/// Whether there are lengths of the data, and of the labels.
+fn lengths(attrs: &Attrs) -> [bool; 2] {
+    [attrs.bool("use_data_lengths"), attrs.bool("use_label_lengths")]
+}
+
+fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+    let data = &signature.inputs[0];
+    for (input, name) in signature.inputs[1..].iter().zip(["label", "the lengths", "the lengths"]) {
+        check_integers(name, input.dtype)?;
+    }
+    let symbols = data.shape[2];
+    if symbols == 0 {
+        return Ok(None);
+    }
+    let (blank, padding) = blank(attrs, symbols);
+    for_floats(data.dtype, KernelForm::CtcLoss { blank, padding, lengths: lengths(attrs) })
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
     let shape = &signature.inputs[0].shape;
     for (input, name) in signature.inputs[1..].iter().zip(["label", "the lengths", "the lengths"]) {
@@ -78,11 +105,9 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
     if shape[2] == 0 {
         return Err(shape_error(format!("data has shape {shape}; there must be a symbol, the blank, at least")));
     }
-    let last = attrs.str("blank_label") == "last";
-    let loss =
-        CtcLoss { steps: shape[0], batch: shape[1], symbols: shape[2], blank: if last { shape[2] - 1 } else { 0 } };
-    let padding = if last { -1 } else { 0 };
-    let lengths = [attrs.bool("use_data_lengths"), attrs.bool("use_label_lengths")];
+    let (blank, padding) = blank(attrs, shape[2]);
+    let loss = CtcLoss { steps: shape[0], batch: shape[1], symbols: shape[2], blank };
+    let lengths = lengths(attrs);
     let cost = 1_000 + 4 * shape.size() as u64;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let mut symbols = Scratch::<usize>::new(call.par, call.inputs[1].len());
@@ -90,6 +115,11 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
         loss.run(call.par, elements::<T>(&call.inputs[0])?, &targets, elements_mut(&mut call.outputs[0])?);
         Ok(())
     })))
+}
+
+/// The error of a label or a length that is out of range.
+pub fn sequence_error(what: &str, sequence: usize, value: i64, most: usize) -> OpError {
+    value_error(format!("{what} of sequence {sequence} is {value}; expected 0 to {most}"))
 }
 
 /// The target of each sequence, with its symbols in `symbols`. Errors name values out of range.
@@ -106,10 +136,7 @@ fn targets<'a>(
     let steps = if data_lengths { Some(integers(par, &inputs[1])?) } else { None };
     let counts = if label_lengths { Some(integers(par, &inputs[1 + usize::from(data_lengths)])?) } else { None };
     let bounded = |what: &str, i: usize, value: i64, most: usize| {
-        usize::try_from(value)
-            .ok()
-            .filter(|v| *v <= most)
-            .ok_or_else(|| value_error(format!("{what} of sequence {i} is {value}; expected 0 to {most}")))
+        usize::try_from(value).ok().filter(|v| *v <= most).ok_or_else(|| sequence_error(what, i, value, most))
     };
     let mut rest = symbols;
     let targets = (0..loss.batch).map(|i| {
