@@ -22,11 +22,10 @@ ENTRY(draw_places)
 
 // ---- Different places ------------------------------------------------------------------------------
 
-// A step of Fisher and Yates exchanges what two places hold: that whose turn it is, which no later
-// step touches, and one that is drawn, whose content is the result of the step. If an earlier step
-// drew the same place, the last of these put there what the place of its own turn held. That may
-// have been put there by a step in turn, which is the link of the step. About one link is followed
-// for each step.
+// A step of Fisher and Yates draws a place, whose content is its result, and puts there the content
+// of the place whose turn it is, which no later step touches. So a place holds what the last step
+// that drew it put there: the content of the place of that step's turn. This in turn may come from
+// an earlier step, to which the link of the step leads. About one link is followed for each step.
 struct Distinct {
     i64* to;
     i64* drawn;              // the place that each step draws
@@ -141,8 +140,8 @@ struct Choices {
     int scaled;    // whether weights are parts of their sum, and not of one
 };
 // The first place whose running sum is above a uniform number. The CPU adds one weight after the
-// other, and sums of a block are rounded otherwise. Where that may decide, and where sums do not
-// rise, the thread adds the weights itself, which hardly ever happens to probabilities.
+// other, and sums of a block are rounded differently. Where that could decide, and where sums do not
+// rise, the thread adds the weights itself; with probabilities this hardly ever happens.
 KERNEL void __launch_bounds__(256, 2) draw_choices(Choices p) {
     ROLLED
     for (i64 i = first(); i < p.n; i += stride()) {
