@@ -116,6 +116,25 @@ def test_a_table_of_integers_alone_needs_no_calibration(mx) -> None:
     np.testing.assert_allclose(made(tokens).asnumpy(), wanted, atol=0.01)
 
 
+@pytest.mark.parametrize("axes", [2, 3])
+def test_clips_of_a_loader_calibrate_a_block_of_single_images(mx, axes: int) -> None:
+    """As GluonCV's loaders of videos give them; volumes for a network of volumes are no clips."""
+    conv = mx.gluon.nn.Conv2D if axes == 2 else mx.gluon.nn.Conv3D
+    images = np.random.RandomState(0).rand(4, 3, 2, *[6] * axes).astype("float32")
+    for data in (images, images[:, 0]):
+        net = mx.gluon.nn.HybridSequential()
+        net.add(conv(3, 3, in_channels=2), mx.gluon.nn.Dense(2))
+        net.initialize(mx.init.Normal(0.3))
+        loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(data, np.zeros(4)), batch_size=2)
+        samples = mx.nd.array(images.reshape(12, *images.shape[2:]))
+        wanted = net(samples).asnumpy()
+        for shapes in (None, [mx.io.DataDesc("data", samples.shape)]):
+            made = mx.contrib.quantization.quantize_net_v2(
+                net, calib_data=loader, data_shapes=shapes, calib_mode="naive"
+            )
+            assert np.abs(made(samples).asnumpy() - wanted).max() <= 0.05 * np.abs(wanted).max()
+
+
 # ----------------------------------------------------------------------------- names
 
 # Operator, name and `quantized` of the nodes that MXNet 1.9.1 makes, and the names of what is in

@@ -367,9 +367,9 @@ def _takes_ranges(qsym: Symbol) -> bool:
 class _Batches(DataIter):
     """Batches of any iterable, such as a gluon DataLoader, whose last array may be a label."""
 
-    def __init__(self, data: Iterable[Any]):
+    def __init__(self, data: Iterable[Any], clips: bool = False):
         super().__init__()
-        self._data = data
+        self._data, self._clips = data, clips
         first = self._arrays(next(iter(data), None))
         self.batch_size = first[0].shape[0]
         names = ["data"] if len(first) == 1 else [f"data{i}" for i in range(len(first))]
@@ -377,12 +377,20 @@ class _Batches(DataIter):
         self.provide_label: list[Any] = []
         self.reset()
 
-    @staticmethod
-    def _arrays(batch: Any) -> list[Any]:
+    def of_clips(self) -> _Batches | None:
+        """Batches whose clips of images, or of volumes, are samples of their own, as in MXNet; None
+        where there are none.
+        """
+        return _Batches(self._data, True) if len(self.provide_data[0].shape) > 4 and not self._clips else None
+
+    def _arrays(self, batch: Any) -> list[Any]:
         if batch is None:
             raise ValueError("calib_data gave no batch; give data of at least one batch")
         arrays = list(batch) if isinstance(batch, list | tuple) else [batch]
-        return [array if isinstance(array, NDArray) else ndarray.array(array) for array in arrays]
+        arrays = [array if isinstance(array, NDArray) else ndarray.array(array) for array in arrays]
+        if self._clips:
+            arrays[0] = arrays[0].reshape((-1, *arrays[0].shape[2:]))
+        return arrays
 
     def reset(self) -> None:
         self._batches = iter(self._data)
@@ -410,7 +418,8 @@ def quantize_net_v2(
     """A SymbolBlock on 8-bit integers made of a hybrid block, with fused layers.
 
     `calib_data` is a DataIter or any iterable of batches (a gluon DataLoader); without it
-    `data_shapes` has a DataDesc for each input. `exclude_layers_match` excludes layers whose names
+    `data_shapes` has a DataDesc for each input. Where a block takes single images, or volumes, a
+    loader may give clips of them. `exclude_layers_match` excludes layers whose names
     contain a text. The other options are those of :func:`quantize_model`.
     """
     from ..gluon import SymbolBlock
@@ -421,7 +430,17 @@ def quantize_net_v2(
     described = list(data_shapes or (calib_data.provide_data if calib_data is not None else []))
     if not described:
         raise ValueError("data_shapes required: a DataDesc for each input, or calib_data")
-    sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in described])
+    if isinstance(calib_data, _Batches) and data_shapes:
+        more = len(calib_data.provide_data[0].shape) > len(data_shapes[0][1])
+        calib_data = (calib_data.of_clips() if more else None) or calib_data
+    try:
+        sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in described])
+    except ValueError:
+        clips = calib_data.of_clips() if isinstance(calib_data, _Batches) and not data_shapes else None
+        if clips is None:
+            raise
+        calib_data = clips
+        sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in clips.provide_data])
     check_names(exclude_layers=exclude_layers, exclude_layers_match=exclude_layers_match)
     excluded = list(exclude_layers or [])
     for text in exclude_layers_match or []:
