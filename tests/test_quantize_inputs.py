@@ -116,6 +116,20 @@ def test_a_table_of_integers_alone_needs_no_calibration(mx) -> None:
     np.testing.assert_allclose(made(tokens).asnumpy(), wanted, atol=0.01)
 
 
+# Ends of the range that MXNet 1.9.1 finds, by the number of layers that read the data.
+@pytest.mark.parametrize(("layers", "end"), [(1, 2.235182), (2, 2.229439)])
+def test_an_input_counts_for_each_layer_that_reads_it(mx, layers: int, end: float) -> None:
+    data, names = mx.sym.var("data"), [f"fc{i}" for i in range(layers)]
+    dense = [mx.sym.FullyConnected(data, num_hidden=2, no_bias=True, name=name) for name in names]
+    made, _, _ = mx.contrib.quantization.quantize_model(
+        mx.sym.Group(dense), {f"{name}_weight": mx.nd.ones((2, 70)) for name in names}, {}, label_names=None,
+        calib_mode="entropy",
+        calib_data=mx.io.NDArrayIter(np.random.RandomState(0).randn(3, 70).astype("float32"), batch_size=3),
+    )  # fmt: skip
+    nodes = {node["name"]: node for node in json.loads(made.tojson())["nodes"]}
+    assert float(nodes["data_quantize"]["attrs"]["max_calib_range"]) == pytest.approx(end, abs=1e-6)
+
+
 @pytest.mark.parametrize("axes", [2, 3])
 def test_clips_of_a_loader_calibrate_a_block_of_single_images(mx, axes: int) -> None:
     """As GluonCV's loaders of videos give them; volumes for a network of volumes are no clips."""

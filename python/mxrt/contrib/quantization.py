@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -170,6 +171,9 @@ def _collect(
     internals = sym.get_internals()
     wanted = set(names)
     shown = [value for value in internals if value.list_outputs()[0] in wanted]
+    # MXNet shows an input to a collector as often as it is read, which a histogram counts.
+    nodes = _quantize_graph.order(_quantize_graph.read(sym))
+    reads = Counter(source.name for node in nodes for source, _ in node.inputs if source.op == "null")
     # What is shown may need fewer inputs than the network.
     part = Group(shown or list(sym))
     inputs = set(part.list_inputs())
@@ -196,7 +200,9 @@ def _collect(
         # Where nothing is calibrated the model runs all the same, so that wrong data are found.
         for value, array in zip(shown, module.get_outputs() if shown else [], strict=True):
             seen = _handled(array)  # named, so that its handle is valid as long as collect() runs
-            collector.collect(value.list_outputs()[0], seen)
+            name = value.list_outputs()[0]
+            for _ in range(reads.get(name, 1)):
+                collector.collect(name, seen)
         examples += data.batch_size
         if limit is not None and examples >= limit:
             break
