@@ -283,6 +283,20 @@ def test_a_quantized_network_answers_as_the_one_in_float32(mx, mode: str, dtype:
     assert after >= before - 6, f"{after} of 360 are right, {before} in float32"
 
 
+def test_a_bias_of_a_plain_convolution_counts_as_much_as_in_float32(mx) -> None:
+    random = np.random.RandomState(0)
+    data = random.rand(4, 3, 6, 6).astype("float32")
+    symbol = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="c")
+    args = {"c_weight": mx.nd.array(random.randn(4, 3, 3, 3)), "c_bias": mx.nd.array([5, -5, 2, 0])}
+    wanted = symbol.bind(mx.cpu(), {**args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
+    made, made_args, _ = mx.contrib.quantization.quantize_model(
+        symbol, args, {}, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=4)
+    )
+    assert "_contrib_quantized_conv" in {node["op"] for node in json.loads(made.tojson())["nodes"]}
+    found = made.bind(mx.cpu(), {**made_args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
+    assert np.abs(found - wanted).max() <= 0.03 * np.abs(wanted).max()
+
+
 def test_layers_and_operators_can_be_excluded(mx) -> None:
     symbol, args, auxs = mx.model.load_checkpoint(str(DIGITS / "digits_cnn"), 0)
     names = [n.name for n in symbol.get_internals() if n.name.endswith("conv0_fwd")]

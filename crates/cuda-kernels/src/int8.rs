@@ -229,6 +229,9 @@ fn bind_layer(
     let (filters, channels) = (weight.shape[0], if dense { weight.shape[1] } else { data.shape[1] / groups });
     let planes = |shape: &[usize]| if dense { Some([1; 3]) } else { Some(three(shape.get(2..)?, 1)) };
     let n = output.shape.size();
+    // The bias of a convolution of uint8 is added unchanged, whatever its range is. Else it is
+    // brought to the steps of the sums, which `dense` stands for; it changes nothing else of int8.
+    let scaled = dense || data.dtype == DType::I8;
     let argument = ByteLayerArgument {
         to: 0,
         from: 0,
@@ -250,7 +253,7 @@ fn bind_layer(
         step: small(windows.stride)?,
         pad: small(windows.pad)?,
         dilate: small(windows.dilate)?,
-        dense: i32::from(dense),
+        dense: i32::from(scaled),
         dtype: code(data.dtype),
     };
     let arrays = 2 + usize::from(bias);
@@ -264,8 +267,7 @@ fn bind_layer(
         if bias {
             argument.bias = at.inputs[2].0;
         }
-        // The bias of a convolution is added unchanged, whatever its range is.
-        if bias && dense {
+        if bias && scaled {
             argument.of_bias = given(ctx, at, "bias", arrays + 4)?;
         }
         launch(ctx, c"byte_layer", grid, &argument)

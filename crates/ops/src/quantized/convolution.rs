@@ -12,7 +12,7 @@ use mxrt_kernels::window::three;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_contrib_quantized_conv",
     doc: "Convolution of int8 or uint8 data with int8 weights; returns int32 sums and their range. An int8 bias is \
-        added to the sums unchanged, as in MXNet.",
+        brought to the steps of the sums of int8 data; those of uint8 data it is added to unchanged, as in MXNet.",
     inputs: INPUTS,
     attrs: &ALL_ATTRS,
     outputs: WITH_RANGE,
@@ -44,6 +44,24 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 #[cfg(test)]
 mod tests {
     use crate::testing::OpTest;
+
+    #[test]
+    fn a_bias_is_brought_to_the_steps_of_the_sums_of_signed_data() {
+        let of = |signed: bool| {
+            let test = OpTest::new("_contrib_quantized_conv").attr("kernel", "(1, 1)").attr("num_filter", "1");
+            let test = match signed {
+                true => test.i8([1, 1, 1, 2], &[100, 50]),
+                false => test.u8([1, 1, 1, 2], &[100, 50]),
+            };
+            let test = test.i8([1, 1, 1, 1], &[127]).i8([1], &[64]);
+            let ranges = [-1.0, 1.0, -1.0, 1.0, -2.0, 2.0];
+            ranges.iter().fold(test, |t, v| t.f32([1], &[*v])).run_all()[0].values::<i32>()
+        };
+        // 64 * 2 / 127.5 are 16320 steps of 1 / 127.5 squared.
+        assert_eq!(of(true), [100 * 127 + 16_320, 50 * 127 + 16_320]);
+        // MXNet 1.9.1, by oneDNN.
+        assert_eq!(of(false), [100 * 127 + 64, 50 * 127 + 64]);
+    }
 
     #[test]
     fn an_image_whose_padding_cannot_be_counted_is_an_error_that_says_so() {

@@ -44,20 +44,18 @@ pub(super) struct SumsKernel {
 }
 
 impl SumsKernel {
-    /// Integers that each filter adds to its sums. A convolution adds its bias unchanged, as MXNet
-    /// does.
+    /// Integers that each filter adds to its sums. To those of a convolution of uint8 data the bias
+    /// is added unchanged, as by oneDNN in MXNet.
     fn bias(&self, inputs: &[TensorRef<'_>], data: Range, weight: Range) -> Result<Vec<i32>, OpError> {
         if !self.bias {
             return Ok(vec![0; self.packed.layer.filters()]);
         }
         let bias = elements::<i8>(inputs.get(2).ok_or_else(wrong_arity)?)?;
-        let step = match self.packed.layer {
-            Int8Layer::Conv(_) => return Ok(bias.iter().map(|b| i32::from(*b)).collect()),
-            Int8Layer::Dense { .. } => {
-                let range = Range::read("bias", inputs, 7)?;
-                scale(inputs[0].dtype, data) * scale(DType::I8, weight) * range.largest() / 127.5
-            }
-        };
+        if matches!(self.packed.layer, Int8Layer::Conv(_)) && inputs[0].dtype == DType::U8 {
+            return Ok(bias.iter().map(|b| i32::from(*b)).collect());
+        }
+        let range = Range::read("bias", inputs, 7)?;
+        let step = scale(inputs[0].dtype, data) * scale(DType::I8, weight) * range.largest() / 127.5;
         Ok(bias.iter().map(|b| (f32::from(*b) * step) as i32).collect())
     }
 }
