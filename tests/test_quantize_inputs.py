@@ -210,6 +210,23 @@ def test_a_relu_never_reads_unsigned_bytes_which_it_takes_for_negative_numbers(m
     np.testing.assert_allclose(found, data, atol=0.01)
 
 
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_gamma_that_batch_norm_takes_for_one_is_one_in_a_quantized_network(mx, fixed: bool) -> None:
+    data = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 3, 2, 2)
+    symbol = mx.sym.BatchNorm(mx.sym.var("data"), fix_gamma=fixed, name="bn")
+    args = {"bn_gamma": mx.nd.array([0.2, 3, -1]), "bn_beta": mx.nd.zeros(3)}
+    auxs = {"bn_moving_mean": mx.nd.zeros(3), "bn_moving_var": mx.nd.ones(3)}
+    made, made_args, _ = mx.contrib.quantization.quantize_model(
+        symbol, args, auxs, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=2),
+        quantize_mode="full",
+    )  # fmt: skip
+    assert "quantized_bn" in operators(made)
+    inputs = {"data": mx.nd.array(data)}
+    found = made.bind(mx.cpu(), {**made_args, **inputs}, aux_states=auxs).forward(is_train=False)[0].asnumpy()
+    wanted = symbol.bind(mx.cpu(), {**args, **inputs}, aux_states=auxs).forward(is_train=False)[0].asnumpy()
+    np.testing.assert_allclose(found, wanted, atol=0.02 * np.abs(wanted).max())
+
+
 # ----------------------------------------------------------------------------- what stays float32
 
 

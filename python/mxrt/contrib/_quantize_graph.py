@@ -416,6 +416,19 @@ def _offline(heads: list[Entry], offline: set[str]) -> set[str]:
     return found
 
 
+def fixed_gammas(heads: list[Entry]) -> set[str]:
+    """Names of gammas that a BatchNorm in float32 takes for 1. That on integers takes their values,
+    in MXNet too.
+    """
+    fixed: set[str] = set()
+    read: set[str] = set()
+    for node in order(heads):
+        for i, (source, _) in enumerate(node.inputs):
+            is_fixed = node.op == "_contrib_quantized_batch_norm" and i == 1 and node.flag("fix_gamma", True)
+            (fixed if is_fixed else read).add(source.name)
+    return fixed - read
+
+
 def calibrating(node: Node) -> Entry | None:
     """The value whose range a node of a quantized graph is given; None where it takes no range."""
     match node.op:

@@ -120,6 +120,7 @@ def _quantize_params(qsym: Symbol, params: Params, th_dict: Mapping[str, tuple[f
     `th_dict` has ranges of outputs, for arguments that hold one.
     """
     made: Params = {}
+    fixed = _quantize_graph.fixed_gammas(_quantize_graph.read(qsym))
     for name in qsym.list_arguments():
         original = name.removesuffix("_quantize")
         if name.endswith("_quantize") and original in params:
@@ -128,7 +129,7 @@ def _quantize_params(qsym: Symbol, params: Params, th_dict: Mapping[str, tuple[f
                 param, ndarray.min(param), ndarray.max(param), out_type="int8"
             )
         elif name in params:
-            made[name] = params[name]
+            made[name] = ndarray.ones_like(params[name]) if name in fixed else params[name]
         elif name not in made and name.endswith(("_min", "_max")) and name[:-4] in th_dict:
             made[name] = ndarray.array([th_dict[name[:-4]][name.endswith("_max")]])
     return made
