@@ -210,6 +210,23 @@ def test_a_relu_never_reads_unsigned_bytes_which_it_takes_for_negative_numbers(m
     np.testing.assert_allclose(found, data, atol=0.01)
 
 
+@pytest.mark.parametrize("dtype", ["auto", "int8", "uint8"])
+def test_a_product_never_reads_unsigned_bytes_which_it_does_not_take(mx, dtype: str) -> None:
+    data = np.random.RandomState(0).rand(2, 3, 4, 4).astype("float32")
+    layer = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=2, no_bias=True, name="c")
+    layer = mx.sym.Activation(layer, act_type="relu", name="r")
+    symbol = mx.sym.elemwise_mul(layer, mx.sym.Pooling(layer, kernel=(1, 1)), name="m")
+    args = {"c_weight": mx.nd.array(np.random.RandomState(1).rand(2, 3, 1, 1))}
+    made, made_args, _ = mx.contrib.quantization.quantize_model_mkldnn(
+        symbol, args, {}, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=2),
+        quantized_dtype=dtype, quantize_mode="full",
+    )  # fmt: skip
+    assert "_sg_mkldnn_conv" in operators(made).values()
+    found = made.bind(mx.cpu(), {**made_args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
+    wanted = symbol.bind(mx.cpu(), {**args, "data": mx.nd.array(data)}).forward()[0].asnumpy()
+    np.testing.assert_allclose(found, wanted, atol=0.03 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("fixed", [True, False])
 def test_a_gamma_that_batch_norm_takes_for_one_is_one_in_a_quantized_network(mx, fixed: bool) -> None:
     data = np.linspace(-1, 1, 24, dtype="float32").reshape(2, 3, 2, 2)

@@ -265,13 +265,20 @@ def _makes_uint8(node: Node) -> bool:
     return node.op in ("_sg_mkldnn_conv", "_sg_mkldnn_fully_connected") and any(map(node.flag, flags))
 
 
+def _reads_unsigned(node: Node, dtype: str) -> bool:
+    """Whether an operator of int8 alone would read uint8."""
+    if node.op not in ("Activation", "elemwise_mul", "_sg_mkldnn_selfatt_qk", "_sg_mkldnn_selfatt_valatt"):
+        return False
+    sources = [source for i, (source, _) in enumerate(node.inputs) if _takes_int8(node, i)]
+    return dtype == "uint8" or any(map(_makes_uint8, sources))
+
+
 def _chosen(heads: list[Entry], excluded: set[str], operators: set[str], dtype: str, mode: str) -> set[int]:
     """The nodes to quantize."""
     nodes = order(heads)
     names = {id(n): {n.name, *(inner["name"] for g in n.subgraphs for inner in g["nodes"])} for n in nodes}
     able = [n for n in nodes if _has_form(n) and n.op not in operators and not names[id(n)] & excluded]
-    # A relu of bytes is one of int8.
-    able = [n for n in able if not (n.op == "Activation" and (dtype == "uint8" or _makes_uint8(n.inputs[0][0])))]
+    able = [n for n in able if not _reads_unsigned(n, dtype)]
     if mode == "full":
         return {id(n) for n in able}
     must = [n for n in able if n.op in MUST]
