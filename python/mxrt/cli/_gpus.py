@@ -15,8 +15,16 @@ def gpu_rows() -> list[tuple[str, str]]:
     for number, (name, (major, minor), memory) in enumerate(gpus):
         rows.append((f"gpu({number})", f"{name}, compute capability {major}.{minor}, {memory / 2**30:.1f} GiB"))
     if reason is not None:
-        rows.append(("GPUs", f"none: {reason}"))
+        rows.append(("GPUs", f"none: {reason}; docs/gpu.md, Diagnosis, says what to do"))
     return rows
+
+
+#: What to do about a library that is absent.
+_REMEDIES = {
+    "NVRTC": "pip install 'mxrt[cuda13]', or cuda12",
+    "cuBLASLt": "nothing needs it yet",
+    "cuDNN": "nothing needs it yet",
+}
 
 
 def library_rows() -> list[tuple[str, str]]:
@@ -24,7 +32,7 @@ def library_rows() -> list[tuple[str, str]]:
     rows = []
     for name, path, version, reason in _mxrt.gpu_libraries():
         if path is None:
-            rows.append((name, f"absent: {reason}"))
+            rows.append((name, f"absent: {reason}; {_REMEDIES[name]}"))
         else:
             rows.append((name, f"{version or 'of unknown version'}, {path}"))
     return rows

@@ -242,7 +242,8 @@ def _gpus() -> Iterator[Finding]:
     if _mxrt.device_count("gpu") > 0:
         for key, value in [*library_rows(), *kernel_rows()]:
             absent = value.startswith(("absent", "none", "not compiled"))
-            yield Finding("note" if absent else "ok", key, value, "docs/gpu.md says what needs it" if absent else None)
+            remedy = "docs/gpu.md, Diagnosis, says what needs it" if absent else None
+            yield Finding("note" if absent else "ok", key, value, remedy)
 
 
 def _self_test() -> Iterator[Finding]:
