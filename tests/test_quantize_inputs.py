@@ -132,7 +132,7 @@ def test_an_input_counts_for_each_layer_that_reads_it(mx, layers: int, end: floa
 
 @pytest.mark.parametrize("axes", [2, 3])
 def test_clips_of_a_loader_calibrate_a_block_of_single_images(mx, axes: int) -> None:
-    """As GluonCV's loaders of videos give them; volumes for a network of volumes are no clips."""
+    """Clips are what GluonCV's loaders of videos give; volumes of a 3-D network are none."""
     conv = mx.gluon.nn.Conv2D if axes == 2 else mx.gluon.nn.Conv3D
     images = np.random.RandomState(0).rand(4, 3, 2, *[6] * axes).astype("float32")
     for data in (images, images[:, 0]):
