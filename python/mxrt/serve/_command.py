@@ -153,7 +153,9 @@ def main(args: argparse.Namespace) -> int:
         config = _from_arguments(args)
         settings = (config.print_json() if args.json else config.print()) if args.print_config else ""
     except (OSError, MXNetError) as error:
-        return _failed(args, error, BAD if isinstance(error, MXNetDataError) else USAGE)  # of a file named MODEL
+        # Of the content of a file named MODEL.
+        is_content = isinstance(error, MXNetDataError) and not isinstance(error, MXNetFileNotFoundError)
+        return _failed(args, error, BAD if is_content else USAGE)
     if args.print_config:
         return _print_settings(settings, config, args.json)
     if args.check:

@@ -343,20 +343,6 @@ mod tests {
         }
     }
 
-    /// MXNet 1.9.1 says "Expect int8 when data_min < 0.0, consider quantize model with int8."
-    #[test]
-    fn unsigned_data_with_a_range_below_zero_are_refused() {
-        let of = |min: f32| {
-            let test = OpTest::new("_sg_mkldnn_conv").attr("quantized", "true").attr("with_act", "true");
-            let test = test.attr(NESTED, &nested(false)).u8([1, 1, 1, 2], &[64, 3]);
-            let test = test.f32([2, 1, 1, 1], &[1.0, -0.5]).f32([2], &[3.0, 0.0]);
-            test.f32([1], &[min]).f32([1], &[255.5])
-        };
-        let message = of(-1.0).error().message.clone();
-        assert!(message.contains("min=-1, max=255.5") && message.contains("data is uint8"), "{message}");
-        assert_eq!(of(-0.0).run_all()[0].values::<i32>()[2..], [0, 0]);
-    }
-
     #[test]
     fn a_nested_graph_that_is_none_is_refused() {
         let of = |text: &str| {

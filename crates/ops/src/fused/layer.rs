@@ -107,19 +107,6 @@ impl FusedLayer {
         Ok(())
     }
 
-    /// Refuses unsigned data of a convolution whose range begins below zero, as MXNet does: negative
-    /// numbers were lost when the data were quantized.
-    fn check_sign(&self, dtype: DType, data: Range) -> Result<(), OpError> {
-        match self.layer {
-            Int8Layer::Conv(_) if dtype == DType::U8 && data.min < 0.0 => Err(value_error(format!(
-                "the range of data is min={}, max={}, but data is uint8, which holds nothing below zero; quantize \
-                 the model with quantized_dtype int8 or auto",
-                data.min, data.max
-            ))),
-            _ => Ok(()),
-        }
-    }
-
     /// The addend of results whose steps are `unit` for one.
     fn added(&self, call: &KernelCall<'_, '_>, unit: f32) -> Result<Option<AddedBytes>, OpError> {
         let Some((at, range)) = self.addend else { return Ok(None) };
@@ -154,7 +141,6 @@ impl Kernel for FusedLayer {
         let packed = call.packed.and_then(|p| p.get(..self.packed_len)).ok_or_else(wrong_arity)?;
         let packed = PackedWeights::of(&self.layer, packed)?;
         let (dtype, data) = (call.inputs[0].dtype, Range::read("data", call.inputs, self.data_range)?);
-        self.check_sign(dtype, data)?;
         let of_data = scale(dtype, data);
         let sums = self.sums(call, &packed, of_data)?;
         let output = call.outputs[0].dtype;
