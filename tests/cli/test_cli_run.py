@@ -142,7 +142,7 @@ def test_arrays_tables_and_records_are_answered_row_by_row(mx, capfd, tmp_path: 
     [
         (b"hello\nworld\n", "is no input: it begins with b'hello\\nwo'; expected a JPEG, PNG, .npy"),
         (b"\x00\x01\x02", "is no input: it begins with b'\\x00\\x01\\x02'"),
-        (b"1,2\nred,green\n", "'the standard input', line 2: 'red,green' is no row of numbers with commas"),
+        (b"1,2\nred,green\n", "'the standard input', line 2: cell 1 is 'red'; expected numbers with commas"),
         (b"", "the standard input is empty; expected a JPEG, PNG, .npy, .npz, .csv or .rec file: redirect one"),
         ((0xCED7230A).to_bytes(4, "little") + b"\xff" * 7, "the standard input"),
     ],

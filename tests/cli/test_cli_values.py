@@ -65,8 +65,8 @@ def test_a_table_has_the_numbers_of_the_type(mx, capfd, tmp_path: Path, dtype: s
         ("float16", "1,70000", "element (0, 1) of the input 'data' is 70000.0, which float16"),
         ("float32", "1,,2", "line 1: cell 2 is empty; expected a number in each"),
         ("float32", ",1", "line 1: cell 1 is empty"),
-        ("float32", "1,2\n1_0,2", "line 2: '1_0,2' is no row of numbers"),
-        ("int32", "1,2\n1_0,2", "line 2: '1_0,2' is no row of numbers"),
+        ("float32", "1,2\n1_0,2", "line 2: cell 1 is '1_0'; expected numbers with commas"),
+        ("int32", "1,2\n1_0,2", "line 2: cell 1 is '1_0'; expected numbers with commas"),
     ],
 )
 def test_a_table_that_the_type_does_not_hold_is_refused(mx, capfd, tmp_path: Path, dtype, row, words) -> None:

@@ -145,7 +145,7 @@ def test_a_folder_or_archive_without_one_model_says_what_it_has(tmp_path) -> Non
                 archive.writestr(file, content)
         for path, remedy in ((tmp_path / name, "; name the symbol"), (tmp_path / f"{name}.zip", "; unpack it, and")):
             result = mxrt("serve", f"m={path}", "--check", *SHAPE)
-            assert result.returncode == 1 and f"'{path.name}' holds" in result.stderr and words in result.stderr, result
+            assert result.returncode == 2 and f"'{path.name}' holds" in result.stderr and words in result.stderr, result
             assert name != "two" or remedy in result.stderr
     result = mxrt("serve", "s3://bucket/model", "--check")
     assert "addresses of s3 are not read: download the model" in result.stderr
@@ -195,7 +195,7 @@ def test_files_of_an_archive_are_named_after_the_archive(tmp_path) -> None:
     assert "'model.tar.gz/m-0000.params' is not a valid parameter file" in result.stderr
     assert "run `git lfs pull` in its repository" in result.stderr
     result = mxrt("serve", "m=s3://bucket/model", "--check")
-    assert (result.returncode, "addresses of s3 are not read" in result.stderr) == (1, True), result
+    assert (result.returncode, "addresses of s3 are not read" in result.stderr) == (2, True), result
 
 
 def test_a_server_warns_of_a_model_that_did_not_answer(mx, capfd) -> None:
