@@ -343,7 +343,7 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
     for arguments, words in cases.items():
         result = mxrt("serve", *arguments)
         # What a model or the machine lacks is no mistake of the command line.
-        found = ("another program", "is no model", "there is no input", "digits_cnn")
+        found = ("another program", "is no model", "is a model of ONNX", "there is no input", "digits_cnn")
         status = 1 if words.startswith(found) else 2
         assert (result.returncode, result.stdout) == (status, ""), (arguments, result)
         assert re.match(r"mxrt serve: .*\n$", result.stderr) and words in result.stderr, (arguments, result.stderr)

@@ -91,8 +91,8 @@ def main(args: argparse.Namespace) -> int:
     if target and kept.parts:
         with saved_in(target) as unfinished:
             write_npz(unfinished, {"inputs": np.array(kept.names)} | kept.joined())
-        rows = counted(len(kept.names), "row")
-        note("run", f"saved {rows} of {', '.join(kept.parts)} in '{target}'")
+        saved = counted(len(kept.names), "row")
+        note("run", f"saved {saved} of {', '.join(kept.parts)} in '{target}'")
     return BAD if failed else GOOD
 
 

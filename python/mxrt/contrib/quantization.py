@@ -251,13 +251,15 @@ def quantize_model(
         if not isinstance(calib_data, DataIter):
             what = "must be provided" if calib_data is None else f"must be a DataIter, not {type(calib_data)},"
             raise ValueError(f"calib_data {what} when calib_mode={calib_mode}")
+        labels = None if label_names is None else list(label_names)
         # Refuses names that the network does not have.
-        Module(sym, data_names=data_names, label_names=label_names, context=ctx)
-        given = [one[0] for one in calib_data.provide_data]
+        Module(sym, data_names=data_names, label_names=labels, context=ctx)
+        provided: Any = calib_data  # a DataIter has these where a subclass sets them
+        given = [one[0] for one in provided.provide_data]
         if sorted(given) != sorted(data_names):
             raise ValueError(f"calib_data has {given}, but data_names are {list(data_names)}; give the same names")
         examples = _collect(
-            sym, names, (arg_params, aux_params), calib_data, calib_data.provide_data, label_names, ctx,
+            sym, names, (arg_params, aux_params), calib_data, provided.provide_data, labels, ctx,
             num_calib_examples, collector,
         )  # fmt: skip
         if logger:

@@ -34,7 +34,8 @@ def as_sequence(
                 raise AssertionError("unroll: a symbol with several outputs; give list(inputs)")
             if length is None:
                 raise AssertionError("unroll: length is needed to cut a symbol into steps")
-            inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=1))
+            as_written: Any = 1  # MXNet's files show it so
+            inputs = list(symbol.split(inputs, axis=in_axis, num_outputs=length, squeeze_axis=as_written))
     else:
         if length is not None and len(inputs) != length:
             raise AssertionError(f"unroll: {len(inputs)} inputs for {length} steps")

@@ -141,8 +141,9 @@ class BidirectionalCell(_Several):
         if merge is None:
             merge = isinstance(left, Symbol) and isinstance(right, Symbol)
             if not merge:
+                as_written: Any = 1  # MXNet's files show it so
                 left, right = (
-                    list(symbol.SliceChannel(one, axis=axis, num_outputs=length, squeeze_axis=1))
+                    list(symbol.SliceChannel(one, axis=axis, num_outputs=length, squeeze_axis=as_written))
                     if isinstance(one, Symbol)
                     else one
                     for one in (left, right)
