@@ -269,3 +269,23 @@ def test_what_mxnet_cannot_compute_on_integers_stays_in_float32(mx) -> None:
     )  # fmt: skip
     quantized = {name for name, op in operators(made).items() if op.startswith("_contrib_quantized_")}
     assert quantized == {"quantized_windows", "quantized_channels"}
+
+
+@pytest.mark.parametrize("size", [2, 4, 6])
+def test_a_batch_norm_along_another_axis_is_no_part_of_a_convolution(mx, size: int) -> None:
+    layer = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=4, name="c")
+    symbol = mx.sym.BatchNorm(layer, axis=3, fix_gamma=False, name="bn")
+    random = np.random.RandomState(0)
+    data = random.rand(2, 2, 4, size).astype("float32")
+    shapes, _, states = symbol.infer_shape(data=data.shape)
+    args = {n: mx.nd.array(random.randn(*s)) for n, s in zip(symbol.list_arguments(), shapes, strict=True)}
+    args.pop("data")
+    auxs = {n: mx.nd.array(random.rand(*s) + 0.5) for n, s in zip(symbol.list_auxiliary_states(), states, strict=True)}
+    made, made_args, _ = mx.contrib.quantization.quantize_model_mkldnn(
+        symbol, args, auxs, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=2),
+    )  # fmt: skip
+    inputs = {"data": mx.nd.array(data)}
+    found = made.bind(mx.cpu(), {**made_args, **inputs}, aux_states=auxs).forward(is_train=False)[0].asnumpy()
+    wanted = symbol.bind(mx.cpu(), {**args, **inputs}, aux_states=auxs).forward(is_train=False)[0].asnumpy()
+    assert "_sg_mkldnn_conv" in operators(made).values()
+    np.testing.assert_allclose(found, wanted, atol=0.03 * np.abs(wanted).max())

@@ -44,6 +44,13 @@ def _is_identity(node: Node) -> bool:
     return (drops or node.op == "_copy") and node.inputs[0][0].op != "null"
 
 
+def _is_of_filters(node: Node) -> bool:
+    """Whether a node is a BatchNorm that a convolution can apply to its filters. MXNet fuses those
+    along other axes, too, and takes their values for those of filters.
+    """
+    return node.op == "BatchNorm" and node.attrs.get("axis", "1") == "1" and not node.flag("output_mean_var")
+
+
 class _Chain:
     """Nodes that become one."""
 
@@ -68,7 +75,7 @@ def _convolution(first: Node, readers: dict[int, list[tuple[Node, int]]], taken:
         if len(found) != 1 or id(found[0][0]) in taken:
             return chain
         node, index = found[0]
-        if node.op == "BatchNorm" and len(chain.nodes) == 1 and index == 0 and not node.flag("output_mean_var"):
+        if len(chain.nodes) == 1 and index == 0 and _is_of_filters(node):
             chain.take(node, "with_bn")
         elif node.op == "elemwise_add" and chain.sum is None:
             if node.inputs[0][0] is node.inputs[1][0]:

@@ -237,6 +237,15 @@ pub(crate) fn layer(
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }
     let norm = graph.only("BatchNorm");
+    if let Some(n) = norm
+        && resolve_axis(n.attrs.int("axis"), data.len())? != 1
+    {
+        return Err(value_error(format!(
+            "the nested BatchNorm normalizes along axis {}, but the filters of a convolution are axis 1; quantize the \
+             network again",
+            n.attrs.int("axis")
+        )));
+    }
     let norm = norm.map(|n| Norm { eps: n.attrs.float("eps"), fix_gamma: n.attrs.bool("fix_gamma") });
     let calibrated = calibration(attrs)?;
     let layer = Int8Layer::convolution(&geometry(attrs)?, data, out, options, pixels);
@@ -341,6 +350,20 @@ mod tests {
             let error = [-1.0, 1.0, -1.0, 1.0].iter().fold(test, |t, v| t.f32([1], &[*v])).error();
             assert!(error.message.contains("sum has shape"), "{shape:?}: {}", error.message);
         }
+    }
+
+    /// MXNet 1.9.1 makes such nodes, and takes the values for those of filters.
+    #[test]
+    fn a_batch_norm_along_another_axis_is_refused() {
+        let mut writer = NestedWriter::new(6, InnerValue::Node(1, 0));
+        let attrs = [("kernel", "(1, 1)"), ("num_filter", "2"), ("no_bias", "True")];
+        writer.node("Convolution", &[InnerValue::Input(0), InnerValue::Input(1)], attrs.into_iter());
+        let [gamma, beta, mean, variance] = [2, 3, 4, 5].map(InnerValue::Input);
+        writer.node("BatchNorm", &[InnerValue::Node(0, 0), gamma, beta, mean, variance], [("axis", "3")].into_iter());
+        let test = OpTest::new("_sg_mkldnn_conv").attr("quantized", "true").attr("with_bn", "true");
+        let test = test.attr(NESTED, &writer.finish()).i8([1, 1, 1, 1], &[64]).f32([2, 1, 1, 1], &[1.0, -0.5]);
+        let error = [1.0, 1.0, 1.0, 1.0, -1.0, 1.0].iter().fold(test, |t, v| t.f32([1], &[*v])).error();
+        assert!(error.message.contains("along axis 3"), "{}", error.message);
     }
 
     #[test]
