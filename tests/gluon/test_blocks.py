@@ -549,6 +549,33 @@ def test_a_block_that_is_called_without_input_is_a_type_error(mx) -> None:
         layer.hybridize()
 
 
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"channels": 4, "groups": 3}, "num_filter=4 must be positive and a multiple of num_group=3"),
+        ({"channels": 4, "groups": 2, "in_channels": 3}, "channels"),
+        ({"channels": 0}, "num_filter=0 must be positive"),
+        ({"channels": 4.0}, "num_filter expect int"),
+        ({"channels": 4, "strides": 0}, "kernel, stride and dilate must be positive"),
+        ({"channels": 4, "kernel_size": 0}, "kernel, stride and dilate must be positive"),
+    ],
+)
+def test_a_convolution_of_wrong_numbers_is_refused_when_it_is_made(mx, options: dict, what: str) -> None:
+    with pytest.raises(mx.base.MXNetError, match=what):
+        mx.gluon.nn.Conv2D(**{"kernel_size": 1, **options})
+    assert mx.gluon.nn.Conv2D(4, 3, groups=2, layout="NHWC").weight.shape == (4, 3, 3, 0)
+    with mx.util.np_shape(True):
+        assert mx.gluon.nn.Conv2D(4, 3, groups=2, in_channels=6).weight.shape == (4, 3, 3, 3)
+
+
+def test_layers_that_get_a_list_of_arrays_say_so(mx) -> None:
+    x = mx.nd.ones((1, 3, 5, 5))
+    for layer in (mx.gluon.nn.Dense(2, in_units=75), mx.gluon.nn.Conv2D(2, 1, in_channels=3)):
+        layer.initialize()
+        with pytest.raises(AssertionError, match="must have NDArray type, but got"):
+            layer([x])
+
+
 def test_graphs_of_losses_have_names_and_numbers_of_mxnet(mx) -> None:
     a, b, c = (mx.sym.var(name) for name in "abc")
     with mx.name.NameManager():

@@ -34,7 +34,7 @@ class WeightLayer(HybridBlock):
         raise NotImplementedError
 
     def _apply_operator(self, F: Any, x: Any, weight: Any, bias: Any) -> Any:
-        if F is not ndarray or not self._owns(x, weight, bias):
+        if F is not ndarray or not isinstance(x, ndarray.NDArray) or not self._owns(x, weight, bias):
             return self._operator(F, x, weight, bias)
         graph = self._alone
         if graph is None:

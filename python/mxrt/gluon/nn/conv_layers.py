@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ... import _mxrt
 from ..._extents import extents
+from ..._np_mode import is_np_shape
 from ...base import numeric_types
+from ...symbol import var
 from ..hybrid_block import HybridBlock
 from ._weight_layer import WeightLayer
 from .activations import Activation
@@ -64,6 +67,7 @@ class _Conv(WeightLayer):
         }
         if adj is not None:
             self._kwargs["adj"] = adj
+        self._check_numbers()
         with self.name_scope():
             self.weight: Parameter = self.params.get(
                 "weight", shape=self._weight_shape(), init=weight_initializer, allow_deferred_init=True
@@ -74,6 +78,18 @@ class _Conv(WeightLayer):
             self.act: Activation | None = (
                 None if activation is None else Activation(activation, prefix=activation + "_")
             )
+
+    def _check_numbers(self) -> None:
+        """Refuses what the operator refuses, before the layer is called."""
+        operator = {"convolution": "Convolution", "deconvolution": "Deconvolution"}.get(self._op_name.lower())
+        if operator is None:
+            return
+        made = _mxrt.create(operator, self.name, self._kwargs, [(None, var("data"))])
+        layout: str = self._kwargs["layout"]
+        if layout.startswith("NC"):  # what cannot be computed with channels last, the call says
+            known = [-1 if is_np_shape() else 0] * len(layout)
+            known[1] = self._in_channels or known[1]
+            made.infer_shape_partial(data=tuple(known))
 
     def _weight_shape(self) -> tuple[int, ...]:
         kernel, groups = self._kwargs["kernel"], self._kwargs["num_group"]
