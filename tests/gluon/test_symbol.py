@@ -357,4 +357,9 @@ def test_values_that_a_symbol_cannot_take_are_refused(mx) -> None:
     for function in (lambda: a + np.bool_(1), lambda: np.bool_(1) - a, lambda: mx.sym.maximum(a, np.bool_(1))):
         with pytest.raises(TypeError, match="not supported"):
             function()
+    with pytest.raises(TypeError, match="not supported"):
+        a < 1j  # noqa: B015
+    for function in (lambda: a + 1j, lambda: a < np.bool_(1)):
+        with pytest.raises(mx.base.MXNetError, match="expect double"):
+            function()
     assert (a + np.float16(1.5)).list_attr() == {"scalar": "1.5"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import _mxrt, attribute
 from .. import name as naming
+from ..base import numeric_types
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -34,13 +35,21 @@ def apply(
     return made
 
 
-def _binary(left: Any, right: Any, symbols: tuple[str, str] | None, numbers: tuple[str, str]) -> Symbol:
+def _binary(
+    left: Any, right: Any, symbols: tuple[str, str] | None, numbers: tuple[str, str], kinds: Any = Number
+) -> Symbol:
     """Operator and hint for its name, for a symbol and for a number on the right."""
     if isinstance(right, _mxrt.SymbolBase) and symbols is not None:
         return apply(*symbols, [left, right], {})
-    if isinstance(right, Number):
+    if isinstance(right, kinds):
         return apply(*numbers, [left], {"scalar": right})
     raise TypeError(f"type {type(right)} not supported: a Symbol combines with Symbols and numbers")
+
+
+def _compared(left: Any, right: Any, name: str) -> Symbol:
+    # MXNet takes other numbers here than in arithmetic.
+    scalar = f"{name}_scalar"
+    return _binary(left, right, (name, name), (scalar, scalar), numeric_types)
 
 
 class SymbolOperators(_mxrt.SymbolBase):
@@ -90,23 +99,19 @@ class SymbolOperators(_mxrt.SymbolBase):
         return _binary(self, other, None, ("_rpower_scalar", "_rpower_scalar"))
 
     def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
-        return _binary(self, other, ("_equal", "_equal"), ("_equal_scalar", "_equal_scalar"))
+        return _compared(self, other, "_equal")
 
     def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
-        return _binary(self, other, ("_not_equal", "_not_equal"), ("_not_equal_scalar", "_not_equal_scalar"))
+        return _compared(self, other, "_not_equal")
 
     def __gt__(self, other: Any) -> Symbol:
-        return _binary(self, other, ("_greater", "_greater"), ("_greater_scalar", "_greater_scalar"))
+        return _compared(self, other, "_greater")
 
     def __ge__(self, other: Any) -> Symbol:
-        return _binary(
-            self, other, ("_greater_equal", "_greater_equal"), ("_greater_equal_scalar", "_greater_equal_scalar")
-        )
+        return _compared(self, other, "_greater_equal")
 
     def __lt__(self, other: Any) -> Symbol:
-        return _binary(self, other, ("_lesser", "_lesser"), ("_lesser_scalar", "_lesser_scalar"))
+        return _compared(self, other, "_lesser")
 
     def __le__(self, other: Any) -> Symbol:
-        return _binary(
-            self, other, ("_lesser_equal", "_lesser_equal"), ("_lesser_equal_scalar", "_lesser_equal_scalar")
-        )
+        return _compared(self, other, "_lesser_equal")
