@@ -21,24 +21,9 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
     // The inputs with lengths, if there are any.
     let at = [lengths[0].then_some(2), lengths[1].then_some(2 + usize::from(lengths[0]))];
     let length_dtypes = at.map(|at| at.and_then(|at| signature.inputs.get(at)).map_or(0, |input| code(input.dtype)));
-    let argument = CtcArgument {
-        to: 0,
-        from: 0,
-        labels: 0,
-        lengths: [0; 2],
-        normalizers: 0,
-        reached: 0,
-        status: 0,
-        steps: steps as i64,
-        batch: batch as i64,
-        symbols: symbols as i64,
-        width: width as i64,
-        blank: blank as i64,
-        padding,
-        dtype: code(data.dtype),
-        label_dtype: code(labels.dtype),
-        length_dtypes,
-    };
+    let dtypes = [data, labels].map(|array| code(array.dtype));
+    let sizes = [steps, batch, symbols, width, blank];
+    let argument = CtcArgument { padding, ..argument_of(sizes, dtypes, length_dtypes) };
     // A warp for each row, and a block for each sequence.
     let rows = steps.checked_mul(batch)?;
     let blocks = batch.min(BLOCKS);
@@ -57,6 +42,30 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         }
         launch(ctx, c"ctc_losses", of_sequences, &argument)
     }))
+}
+
+/// The argument of the kernels without addresses and padding, of steps, batch, symbols, width of the
+/// labels and the blank symbol, and of the types of data and labels.
+fn argument_of(sizes: [usize; 5], [dtype, label_dtype]: [i32; 2], length_dtypes: [i32; 2]) -> CtcArgument {
+    let [steps, batch, symbols, width, blank] = sizes.map(|size| size as i64);
+    CtcArgument {
+        to: 0,
+        from: 0,
+        labels: 0,
+        lengths: [0; 2],
+        normalizers: 0,
+        reached: 0,
+        status: 0,
+        steps,
+        batch,
+        symbols,
+        width,
+        blank,
+        padding: 0,
+        dtype,
+        label_dtype,
+        length_dtypes,
+    }
 }
 
 /// The error that `report_sequence` of the source reports. `most` are the highest length of a label,

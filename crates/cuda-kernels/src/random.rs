@@ -11,16 +11,7 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
         _ => return None,
     };
     let output = signature.outputs.first().filter(|t| known(t))?;
-    let (distribution, a, b, low, count) = match random {
-        RandomForm::Uniform(a, b) => (0, a, b, 0, 0),
-        RandomForm::Normal(a, b) => (1, a, b, 0, 0),
-        RandomForm::Exponential(a) => (2, a, 0.0, 0, 0),
-        RandomForm::Gamma(a, b) => (3, a, b, 0, 0),
-        RandomForm::Poisson(a) => (4, a, 0.0, 0, 0),
-        RandomForm::NegativeBinomial(a, b) => (5, a, b, 0, 0),
-        RandomForm::GeneralizedNegativeBinomial(a, b) => (6, a, b, 0, 0),
-        RandomForm::Integers(low, high) => (7, 0.0, 0.0, low, high.wrapping_sub(low) as u64),
-    };
+    let (distribution, a, b, low, count) = numbers_of(random);
     let (n, dtype) = (output.shape.size(), code(output.dtype));
     let parameter_dtype = match each_parameter {
         Some(_) => code(signature.inputs.first().filter(|t| known(t))?.dtype),
@@ -50,4 +41,19 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             unused: 0,
         }
     }))
+}
+
+/// The number of a distribution in the source, its two parameters, and the least integer with the
+/// count of those that it draws from.
+fn numbers_of(random: RandomForm) -> (i32, f64, f64, i64, u64) {
+    match random {
+        RandomForm::Uniform(a, b) => (0, a, b, 0, 0),
+        RandomForm::Normal(a, b) => (1, a, b, 0, 0),
+        RandomForm::Exponential(a) => (2, a, 0.0, 0, 0),
+        RandomForm::Gamma(a, b) => (3, a, b, 0, 0),
+        RandomForm::Poisson(a) => (4, a, 0.0, 0, 0),
+        RandomForm::NegativeBinomial(a, b) => (5, a, b, 0, 0),
+        RandomForm::GeneralizedNegativeBinomial(a, b) => (6, a, b, 0, 0),
+        RandomForm::Integers(low, high) => (7, 0.0, 0.0, low, high.wrapping_sub(low) as u64),
+    }
 }

@@ -28,21 +28,7 @@ fn bind_scatter(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
     {
         return None;
     }
-    let mut argument = ScatterRowsArgument {
-        to: 0,
-        from: 0,
-        indices: 0,
-        last: 0,
-        status: 0,
-        count: count as i64,
-        inner: inner as i64,
-        axes: sizes.len() as i32,
-        size: output.dtype.size() as i32,
-        index_dtype: code(numbers.dtype),
-        unused: 0,
-        sizes: [0; AXES],
-    };
-    argument.sizes.iter_mut().zip(sizes).for_each(|(place, size)| *place = *size as i64);
+    let argument = scatter_argument([count, inner], sizes, output.dtype, numbers.dtype);
     let sizes = sizes.to_vec();
     Some(Bound::new(move |ctx, at| {
         match onto_first {
@@ -62,6 +48,31 @@ fn bind_scatter(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
         launch(ctx, c"scatter_last", of_rows, &argument)?;
         launch(ctx, c"scatter_rows", of_elements, &argument)
     }))
+}
+
+/// The argument of the kernels that scatter rows, without addresses.
+fn scatter_argument(
+    [count, inner]: [usize; 2],
+    sizes: &[usize],
+    dtype: DType,
+    index_dtype: DType,
+) -> ScatterRowsArgument {
+    let mut argument = ScatterRowsArgument {
+        to: 0,
+        from: 0,
+        indices: 0,
+        last: 0,
+        status: 0,
+        count: count as i64,
+        inner: inner as i64,
+        axes: sizes.len() as i32,
+        size: dtype.size() as i32,
+        index_dtype: code(index_dtype),
+        unused: 0,
+        sizes: [0; AXES],
+    };
+    argument.sizes.iter_mut().zip(sizes).for_each(|(place, size)| *place = *size as i64);
+    argument
 }
 
 fn bind_positions(kind: PositionKind, axes: &[[usize; 2]], signature: &Signature<'_>) -> Option<Bound> {

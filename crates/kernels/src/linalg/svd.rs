@@ -86,6 +86,14 @@ fn one(
     let mut left = Scratch::filled(par, m * m, 0.0);
     (0..m).for_each(|i| left[i * m + i] = 1.0);
     make_orthogonal([m, n], &mut work, &mut left)?;
+    write_factors([m, n], &work, &left, [u, values, v]);
+    values.iter_mut().for_each(|value| *value *= scale);
+    Ok(())
+}
+
+/// Writes the factors of a matrix: the orthogonal rows of `work`, the longest first, their lengths,
+/// and the rows of `left` that made them.
+fn write_factors([m, n]: [usize; 2], work: &[f64], left: &[f64], [u, values, v]: [&mut [f64]; 3]) {
     let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();
     let mut order: Vec<usize> = (0..m).collect();
     order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
@@ -93,7 +101,7 @@ fn one(
     let least = lengths[order[0]] * rounding(n);
     for (k, from) in order.into_iter().enumerate() {
         let length = lengths[from];
-        values[k] = length * scale;
+        values[k] = length;
         let (done, rest) = v.split_at_mut(k * n);
         let row = &mut rest[..n];
         if length > least {
@@ -105,7 +113,6 @@ fn one(
         row.iter_mut().for_each(|v| *v *= sign);
         (0..m).for_each(|i| u[i * m + k] = sign * left[from * m + i]);
     }
-    Ok(())
 }
 
 /// Turns pairs of rows until all are orthogonal, and the rows of `left` with them. Rows that are

@@ -4,6 +4,7 @@
 use super::pooling::BlockedPoolWindows;
 use super::{infer_from_layout, is_bytes, shape_of, with_layouts};
 use crate::fused::convolution as conv;
+use crate::nn::convolution::ConvGeometry;
 use crate::nn::pooling;
 use crate::prelude::*;
 use crate::quantized::activation::copy_range;
@@ -84,20 +85,8 @@ pub(crate) fn conv_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<Bloc
         return None;
     }
     let geometry = conv::geometry(attrs).ok()?;
-    let (mut input, output) = (BlockedLayout::pixels(&data.shape)?, BlockedLayout::pixels(&out.shape)?);
-    let [kernel, stride, dilate] = [&geometry.kernel, &geometry.stride, &geometry.dilate].map(|v| three(v, 1));
-    let pad = three(&geometry.pad, 0);
-    let sizes = [(input.height, output.height), (input.width, output.width)];
-    for (axis, (size, outputs)) in sizes.into_iter().enumerate() {
-        let at = axis + 1;
-        let reach = (kernel[at] - 1).checked_mul(dilate[at])?;
-        // More would be a halo without end.
-        if pad[at] > reach {
-            return None;
-        }
-        input.halo[axis] = pad[at];
-        input.halo[axis + 2] = ((outputs - 1) * stride[at] + reach + 1).saturating_sub(pad[at] + size);
-    }
+    let (input, output) = (BlockedLayout::pixels(&data.shape)?, BlockedLayout::pixels(&out.shape)?);
+    let input = with_halo(input, &output, &geometry)?;
     let (channels, groups) = (input.channels, geometry.groups);
     let depthwise = channels == groups && geometry.filters == groups;
     // Products take four channels of a group together.
@@ -119,6 +108,24 @@ pub(crate) fn conv_form(attrs: &Attrs, signature: &Signature<'_>) -> Option<Bloc
     }
     let output = Layout::Blocked(output);
     Some(BlockedForm { op: "_blocked_sg_mkldnn_conv", inputs, from_blocked, output, starts: true })
+}
+
+/// Pixels with the halo that a convolution reads.
+fn with_halo(mut input: BlockedLayout, output: &BlockedLayout, geometry: &ConvGeometry) -> Option<BlockedLayout> {
+    let [kernel, stride, dilate] = [&geometry.kernel, &geometry.stride, &geometry.dilate].map(|v| three(v, 1));
+    let pad = three(&geometry.pad, 0);
+    let sizes = [(input.height, output.height), (input.width, output.width)];
+    for (axis, (size, outputs)) in sizes.into_iter().enumerate() {
+        let at = axis + 1;
+        let reach = (kernel[at] - 1).checked_mul(dilate[at])?;
+        // More would be a halo without end.
+        if pad[at] > reach {
+            return None;
+        }
+        input.halo[axis] = pad[at];
+        input.halo[axis + 2] = ((outputs - 1) * stride[at] + reach + 1).saturating_sub(pad[at] + size);
+    }
+    Some(input)
 }
 
 fn bind_conv(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
