@@ -30,7 +30,8 @@ export PYTHON
 # To bash it is a clock, which scripts use.
 unexport SECONDS
 
-PYTEST_PROCESSES ?= 2
+# More than cores: tests of servers and processes wait much of their time.
+PYTEST_PROCESSES ?= 3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMPS := build/stamps
@@ -218,15 +219,9 @@ demo: $(STAMPS)/$(if $(wildcard $(STAMPS)/installed),installed,demo) ## daily: s
 
 # ---- test --------------------------------------------------------------------------------------
 
-TEST_PARTS := lint mutants-check test-rust test-scenarios loom install test-python check-types
-
 .PHONY: test
-test: ## daily: everything below and the wheel; says what each part costs
-	@costs=; for part in $(TEST_PARTS); do \
-		begin=$$(date +%s); \
-		$(MAKE) $$part || { echo "make test: make $$part failed"; exit 1; }; \
-		costs="$$costs$$(printf '%6d s  make %s' $$(($$(date +%s) - begin)) $$part)\n"; \
-	done; printf "$$costs"; echo "make test: all passed"
+test: | check-tools ## daily: everything below and the wheel; says what each part costs
+	@MAKE="$(MAKE)" scripts/test.sh
 
 .PHONY: lint
 lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators, aarch64

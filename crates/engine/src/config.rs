@@ -1,6 +1,6 @@
 //! The configuration with which an engine is started.
 
-use crate::device::{COMPUTE_STREAMS, Driver};
+use crate::device::{COMPUTE_STREAMS, DeviceReserve, Driver};
 use crate::failure::{FailureKind, OpError};
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +24,8 @@ pub struct Config {
     pub drivers: Vec<Arc<dyn Driver>>,
     /// How many compute streams a device gets.
     pub compute_streams: usize,
+    /// What each device keeps for later ops.
+    pub device_reserve: DeviceReserve,
 }
 
 impl Default for Config {
@@ -35,6 +37,7 @@ impl Default for Config {
             bulk_size: 0,
             drivers: Vec::new(),
             compute_streams: COMPUTE_STREAMS,
+            device_reserve: DeviceReserve::default(),
         }
     }
 }

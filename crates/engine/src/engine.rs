@@ -53,7 +53,7 @@ impl Engine {
             unobserved: Mutex::new(Unobserved::new()),
             has_failures: AtomicBool::new(false),
             memory: MemoryPool::new(config.memory_limit),
-            devices: Devices::new(config.drivers, config.compute_streams),
+            devices: Devices::new(config.drivers, config.compute_streams, config.device_reserve),
         }));
         crate::process::fork::register(engine)?;
         Ok(engine)

@@ -70,4 +70,4 @@ pub use sched::{holds_core, set_give_back_after};
 pub use team::{CoreLimit, Limited};
 pub use var::parameter_gate::ParameterGate;
 pub use var::{Var, live_vars};
-pub use wait::access_guard::{ReadGuard, WriteGuard};
+pub use wait::access_guard::ReadGuard;

@@ -114,7 +114,7 @@ fn memory_used_by_a_device_of_another_driver_is_handed_on_when_that_is_done() {
     let unknown = |report: &Report| assert!(report.violations.iter().all(|v| v.contains("which does not exist")));
     let scenario = |rig: &Rig, other: &World, _: &mut Random| {
         let (x, seen, y) = (rig.engine.new_var(), rig.cell(0), rig.engine.new_var());
-        let ptr = rig.engine.alloc_on(&x, sim(0), BYTES).unwrap();
+        let ptr = rig.memory_for(&x, sim(0), BYTES);
         let number: usize = ptr.0 as usize;
         let vars = [(&x, Access::Read), (&seen.var, Access::Write)];
         let (spec, to) = (OpSpec::new("reader", &vars).device(gpu(0)).cost(Cost::Small), seen.value.clone());
@@ -128,7 +128,7 @@ fn memory_used_by_a_device_of_another_driver_is_handed_on_when_that_is_done() {
         });
         pushed.unwrap();
         drop(x);
-        let next = rig.engine.alloc_on(&y, sim(0), BYTES).unwrap();
+        let next = rig.memory_for(&y, sim(0), BYTES);
         assert!(next != ptr || seen.get() > 0, "memory was handed on while the other driver may use it");
         other.may_wait(true);
         assert!(rig.read(&seen).unwrap() > 0);
@@ -163,7 +163,7 @@ fn chains_over_two_drivers_give_the_same_values_in_every_kind() {
 fn a_stream_that_cannot_wait_says_for_whom() {
     let (rig, other) = two_drivers(EngineKind::ThreadedAsync, Mode::Scheduled { seed: 0 });
     let x = rig.engine.new_var();
-    rig.engine.alloc_on(&x, sim(0), 64).unwrap();
+    rig.memory_for(&x, sim(0), 64);
     let vars = [(&x, Access::Write)];
     let spec = OpSpec::new("write", &vars).device(gpu(0)).cost(Cost::Small);
     rig.engine.push_device(spec, |ctx| ctx.launch(|_| Ok(()))).unwrap();

@@ -224,7 +224,7 @@ fn sticky_error_marks_device_lost() {
         rig.op("done", 0, &[], &[&done], |_| 1);
         assert_eq!(rig.read(&done).unwrap(), 1);
         let with_memory = rig.engine.new_var();
-        rig.engine.alloc_on(&with_memory, sim(0), 64).unwrap();
+        rig.memory_for(&with_memory, sim(0), 64);
         // The kernel dies; the thread that calls next is notified.
         rig.world.inject(fault(Call::Execute, 0, 700));
         rig.op("guilty", 0, &[], &[&a], |_| 2);

@@ -267,7 +267,7 @@ fn dlpack_import_orders() {
         let library = Library::new(rig.engine);
         // The library's array: its last write is under way on its own stream.
         let source = rig.engine.new_var();
-        let from = rig.engine.alloc_on(&source, sim(0), BYTES).unwrap();
+        let from = rig.memory_for(&source, sim(0), BYTES);
         let to = library.device.alloc(BYTES).unwrap();
         let x = rig.engine.new_var();
         let (notified, done) = (Arc::new(AtomicUsize::new(0)), library.device.clone());

@@ -82,7 +82,7 @@ fn guards_and_callbacks_wait_for_the_device() {
         while rig.world.step() {}
         assert_eq!(x.get(), 7);
         drop(guard);
-        drop(rig.engine.write_guard(&x.var).unwrap());
+        rig.engine.wait_to_write(&x.var).unwrap();
         assert_eq!(x.get(), 9);
         assert_eq!(*notified.lock().unwrap(), Some((true, 7)));
         rig.op("after", 2, &[&x], &[&y], |v| v[0] + 1);

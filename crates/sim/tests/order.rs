@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use mxrt_engine::device::DeviceReserve;
 use mxrt_engine::{Access, Cost, EngineKind, Lane, OpSpec};
 use mxrt_sim::{Mode, Random, SimConfig};
 
@@ -231,8 +232,7 @@ fn event_reuse_under_pressure() {
     };
     every_seed(|rig, seed| run(rig, seed, 24));
     for pool in POOLS {
-        let rig = rig();
-        rig.engine.device(sim(0)).unwrap().set_event_pool(pool);
+        let rig = rig_that_keeps(DeviceReserve { events: pool, ..DeviceReserve::default() });
         rig.begin(1);
         run(&rig, 1, 10_000);
         rig.end(1);

@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use mxrt_engine::device::DeviceReserve;
 use mxrt_engine::*;
 use mxrt_sim::check::check;
 use mxrt_sim::{Call, Fault, Mode, Random, SimConfig};
@@ -86,8 +87,9 @@ fn change(rig: &Rig, stream: u16, var: &Var, bytes: usize) {
     pushed.unwrap();
 }
 
-fn cut(rig: &Rig) {
-    rig.engine.device(sim(0)).unwrap().set_staging(CHUNKS, CHUNK);
+/// Devices that cut copies into such chunks.
+fn cutting() -> DeviceReserve {
+    DeviceReserve { staging_chunks: CHUNKS, staging_bytes: CHUNK, ..DeviceReserve::default() }
 }
 
 fn bytes(random: &mut Random) -> Vec<u8> {
@@ -129,8 +131,7 @@ fn compare(rig: &Rig, trips: Vec<Trip>) {
 
 #[test]
 fn pinned_staging_reuse() {
-    let rig = rig();
-    cut(&rig);
+    let rig = rig_that_keeps(cutting());
     rig.begin(0);
     upload(&rig, "first", &Host::new(&rig, vec![1]), &rig.engine.new_var());
     rig.end(0);
@@ -154,8 +155,7 @@ fn pinned_staging_reuse() {
 fn staging_without_events_would_be_caught() {
     let config =
         SimConfig { mode: Mode::Scheduled { seed: 0 }, record: true, ignore_waits: true, ..SimConfig::default() };
-    let rig = rig_with(EngineKind::ThreadedAsync, config);
-    cut(&rig);
+    let rig = rig_of(EngineKind::ThreadedAsync, config, cutting());
     for seed in 0..seeds() {
         rig.begin(seed);
         let from = Host::new(&rig, vec![1; 6 * CHUNK]);
@@ -169,8 +169,7 @@ fn staging_without_events_would_be_caught() {
 
 #[test]
 fn an_upload_waits_for_nothing_but_its_source_and_its_target() {
-    every_seed(|rig, seed| {
-        cut(rig);
+    every_seed_that_keeps(cutting(), |rig, seed| {
         let mut random = Random::new(seed);
         let (slow, there, from) = (rig.cell(0), rig.engine.new_var(), Host::new(rig, vec![3; 5 * CHUNK]));
         rig.op("slow", 0, &[], &[&slow], |_| 1);
@@ -195,8 +194,7 @@ fn pieces_of_a_copy_overlap() {
     const PIECES: u64 = 40;
     const TIME: u64 = 1_000_000;
     for out in [false, true] {
-        let rig = rig();
-        cut(&rig);
+        let rig = rig_that_keeps(cutting());
         rig.begin(1);
         rig.world.set_time("copy", TIME);
         let (host, there) = (Host::new(&rig, vec![1; PIECES as usize * CHUNK]), rig.engine.new_var());
@@ -222,8 +220,7 @@ fn pieces_of_a_copy_overlap() {
 fn copies_overlap_with_kernels() {
     const PAIRS: u64 = 100;
     const TIME: u64 = 1_000_000;
-    let rig = rig();
-    cut(&rig);
+    let rig = rig_that_keeps(cutting());
     rig.begin(1);
     rig.world.set_time("upload", TIME);
     rig.world.set_time("change", TIME);
@@ -246,8 +243,7 @@ fn copies_overlap_with_kernels() {
 /// chunks afterwards.
 #[test]
 fn a_copy_that_fails_in_the_middle_takes_nothing_with_it() {
-    let rig = rig();
-    cut(&rig);
+    let rig = rig_that_keeps(cutting());
     let mut hit = 0;
     for seed in 0..seeds() {
         let mut random = Random::new(seed);
@@ -290,8 +286,8 @@ fn a_copy_that_fails_in_the_middle_takes_nothing_with_it() {
 fn threads_copy_in_and_out_at_the_same_time() {
     let kinds = [EngineKind::ThreadedAsync, EngineKind::ThreadedPerDeviceAsync, EngineKind::ThreadedPerDevice];
     let mode = Mode::Threaded { seed: 4, max_delay_us: 2 };
-    let rigs = kinds.map(|kind| rig_with(kind, SimConfig { mode, record: true, ..SimConfig::default() }));
-    rigs.iter().for_each(cut);
+    let config = || SimConfig { mode, record: true, ..SimConfig::default() };
+    let rigs = kinds.map(|kind| rig_of(kind, config(), cutting()));
     for seed in 0..seeds() {
         let rig = &rigs[seed as usize % rigs.len()];
         rig.world.restart(seed);

@@ -11,13 +11,11 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::shared::Arc;
 
-/// Free events a device keeps; what is given back beyond that is destroyed.
-pub(crate) const KEEP_EVENTS: usize = 1024;
-
 /// The free events of a device, of one flavour.
 pub(crate) struct EventPool {
     free: Mutex<Vec<EventHandle>>,
-    keep: AtomicUsize,
+    /// How many free events are kept; what is given back beyond that is destroyed.
+    keep: usize,
     /// Events that exist.
     made: AtomicUsize,
     timing: bool,
@@ -26,7 +24,7 @@ pub(crate) struct EventPool {
 impl EventPool {
     pub fn new(timing: bool, keep: usize) -> Self {
         let free = Mutex::new(Vec::with_capacity(keep.min(64)));
-        EventPool { free, keep: AtomicUsize::new(keep), made: AtomicUsize::new(0), timing }
+        EventPool { free, keep, made: AtomicUsize::new(0), timing }
     }
 
     /// An event without references.
@@ -42,17 +40,12 @@ impl EventPool {
     /// Takes an event back.
     pub fn give(&self, backend: &dyn Device, handle: EventHandle) {
         let mut free = self.free.lock();
-        if free.len() < self.keep.load(Ordering::Relaxed) {
+        if free.len() < self.keep {
             return free.push(handle);
         }
         drop(free);
         self.made.fetch_sub(1, Ordering::Relaxed);
         backend.free_event(handle);
-    }
-
-    /// How many free events are kept from now on.
-    pub fn set_keep(&self, keep: usize) {
-        self.keep.store(keep, Ordering::Relaxed);
     }
 
     /// Events that are referred to, and free ones.

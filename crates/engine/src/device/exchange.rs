@@ -4,7 +4,7 @@
 use super::api::{DeviceError, DevicePtr};
 use super::captured::ForeignUse;
 use super::event::EventRef;
-use super::memory::{DeviceBlock, MemoryOrigin};
+use super::memory::DeviceBlock;
 use super::open::OpenDevice;
 use super::stream::{LEGACY_STREAM, Stream, WaitSet};
 use super::sync_object::Garbage;
@@ -149,25 +149,6 @@ impl Engine {
         let old = self.without_fork(|| var.inner().with_new_sync(|sync| sync.replace_memory(block)));
         drop(old);
         Ok(())
-    }
-
-    /// Memory for a variable that nothing was pushed for yet. What its last owner still does there
-    /// is waited for by the first op that uses it.
-    pub fn alloc_on(&'static self, var: &Var, device: DeviceId, bytes: usize) -> Result<DevicePtr, OpError> {
-        let device = self.device(device)?;
-        device.usable()?;
-        let (block, events) = device.pool(MemoryOrigin::Device).alloc(device, bytes, None)?;
-        let ptr = block.ptr;
-        let mut garbage = Garbage::default();
-        let old = self.without_fork(|| {
-            var.inner().with_new_sync(|sync| {
-                let old = sync.replace_memory(block);
-                sync.inherit(events, &mut garbage);
-                old
-            })
-        });
-        drop((old, garbage));
-        Ok(ptr)
     }
 }
 

@@ -4,7 +4,7 @@
 use super::api::*;
 use super::event::EventRef;
 use super::memory::MemoryOrigin;
-use super::open::OpenDevice;
+use super::open::{DeviceReserve, OpenDevice};
 use super::park::ParkedOp;
 use super::staging::Direction;
 use super::sync_object::Garbage;
@@ -111,7 +111,8 @@ impl Device for Silent {
 fn device() -> &'static OpenDevice {
     let drivers: Vec<Arc<dyn Driver>> = vec![Arc::new(Silent::default())];
     let kind = EngineKind::ThreadedAsync;
-    let config = Config { kind, cores: Some(1), drivers, compute_streams: 2, ..Config::default() };
+    let device_reserve = DeviceReserve { staging_chunks: 1, staging_bytes: 64, ..DeviceReserve::default() };
+    let config = Config { kind, cores: Some(1), drivers, compute_streams: 2, device_reserve, ..Config::default() };
     let engine = Engine::start(config).unwrap();
     engine.device(DeviceId::new(DeviceKind::SIM, 0)).unwrap()
 }
@@ -259,7 +260,6 @@ fn a_chunk_has_one_user_at_a_time_and_comes_with_the_event_of_the_last() {
     model(|| {
         let device = device();
         let ring = device.staging(Direction::In);
-        ring.resize(1, 64);
         let inside = Shared::new(AtomicUsize::new(0));
         let copy = move |inside: &AtomicUsize, stream: u16| {
             let mut lease = ring.take(device).unwrap();
@@ -289,7 +289,6 @@ fn a_ring_that_is_trimmed_during_a_copy_has_all_its_chunks_afterwards() {
     model(|| {
         let device = device();
         let ring = device.staging(Direction::Out);
-        ring.resize(1, 64);
         drop(ring.take(device).unwrap());
         let trimming = thread::spawn(move || ring.trim());
         drop(ring.take(device).unwrap());

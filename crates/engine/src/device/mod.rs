@@ -30,7 +30,7 @@ pub use exchange::{ConsumerStream, DeviceMemoryRef, ExportGuard, ImportStream};
 pub use kernel::{Kernel, KernelCtx};
 pub use memory::DeviceStats;
 pub use op::DeviceCtx;
-pub use open::OpenDevice;
+pub use open::{DeviceReserve, OpenDevice};
 pub use recording::Recording;
 pub use spare::SpareMemory;
 pub use status::KernelScope;

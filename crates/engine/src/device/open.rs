@@ -2,7 +2,7 @@
 
 use super::api::{Device, DeviceError, Driver, ErrorClass, StreamHandle, StreamKind};
 use super::captured::CapturedUses;
-use super::event::{EventPool, EventRef, KEEP_EVENTS};
+use super::event::{EventPool, EventRef};
 use super::memory::{DevicePool, DeviceStats, MemoryOrigin};
 use super::park::AfterDevices;
 use super::recording::RecorderStream;
@@ -46,6 +46,7 @@ pub struct OpenDevice {
 pub(crate) struct Devices {
     drivers: Vec<Arc<dyn Driver>>,
     compute_streams: usize,
+    reserve: DeviceReserve,
     /// Held while one is opened.
     opening: Mutex<()>,
     /// The open ones: a list that is never freed, replaced when one is added. Looked at without a
@@ -69,11 +70,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What each device keeps for later ops: events, and page-locked memory for copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceReserve {
+    /// Free events; what is given back beyond that is destroyed.
+    pub events: usize,
+    /// Pieces of page-locked memory for each direction of copies, at least one.
+    pub staging_chunks: usize,
+    /// Bytes of a piece; longer copies are cut.
+    pub staging_bytes: usize,
+}
+
+impl Default for DeviceReserve {
+    fn default() -> Self {
+        DeviceReserve { events: 1024, staging_chunks: 4, staging_bytes: 8 << 20 }
+    }
+}
+
 impl Devices {
-    pub fn new(drivers: Vec<Arc<dyn Driver>>, compute_streams: usize) -> Self {
+    pub fn new(drivers: Vec<Arc<dyn Driver>>, compute_streams: usize, reserve: DeviceReserve) -> Self {
         Devices {
             drivers,
             compute_streams: compute_streams.max(1),
+            reserve,
             opening: Mutex::default(),
             open: AtomicPtr::new(Box::leak(Box::default())),
             in_use: AtomicBool::new(false),
@@ -230,6 +249,7 @@ impl OpenDevice {
         backend: Arc<dyn Device>,
     ) -> Result<&'static OpenDevice, DeviceError> {
         let total = backend.total_memory();
+        let DeviceReserve { events, staging_chunks, staging_bytes } = engine.devices.reserve;
         let compute = std::iter::repeat_n(StreamKind::Compute, engine.devices.compute_streams);
         let copies = [StreamKind::CopyIn, StreamKind::StageIn, StreamKind::CopyOut, StreamKind::StageOut];
         let kinds = compute.chain([StreamKind::Priority]).chain(copies);
@@ -240,8 +260,8 @@ impl OpenDevice {
             id,
             engine,
             backend,
-            events: EventPool::new(false, KEEP_EVENTS),
-            timing_events: EventPool::new(true, KEEP_EVENTS),
+            events: EventPool::new(false, events),
+            timing_events: EventPool::new(true, events),
             streams: OnceLock::new(),
             foreign: Mutex::default(),
             imports: Mutex::default(),
@@ -250,7 +270,7 @@ impl OpenDevice {
             lost: OnceLock::new(),
             pool: DevicePool::new(MemoryOrigin::Device, total),
             pinned: DevicePool::new(MemoryOrigin::Pinned, 0),
-            staging: std::array::from_fn(|_| PinnedRing::new()),
+            staging: std::array::from_fn(|_| PinnedRing::new(staging_chunks, staging_bytes)),
             status: StatusPool::default(),
             spares: Spares::default(),
             recorder: RecorderStream::default(),
@@ -273,17 +293,6 @@ impl OpenDevice {
     /// The backend, for a crate that brings kernels of its own.
     pub fn backend(&self) -> &Arc<dyn Device> {
         &self.backend
-    }
-
-    /// How many free events are kept from now on.
-    pub fn set_event_pool(&self, keep: usize) {
-        self.events.set_keep(keep);
-    }
-
-    /// How copies to and from the host are cut: how much page-locked memory each direction has,
-    /// from now on.
-    pub fn set_staging(&self, chunks: usize, bytes: usize) {
-        self.staging.iter().for_each(|ring| ring.resize(chunks, bytes));
     }
 
     pub(super) fn staging(&self, direction: Direction) -> &PinnedRing {

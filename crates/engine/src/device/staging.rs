@@ -24,11 +24,6 @@ use std::sync::Arc;
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// PinnedChunks of a direction.
-const CHUNKS: usize = 4;
-/// Bytes of a chunk.
-const CHUNK_BYTES: usize = 8 << 20;
-
 /// The direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Direction {
@@ -73,20 +68,14 @@ impl PinnedChunk {
 }
 
 impl PinnedRing {
-    pub fn new() -> PinnedRing {
-        let chunks = PinnedChunks { free: VecDeque::new(), made: 0, limit: CHUNKS, bytes: CHUNK_BYTES };
+    /// An empty ring of at least one chunk.
+    pub fn new(limit: usize, bytes: usize) -> PinnedRing {
+        let chunks = PinnedChunks { free: VecDeque::new(), made: 0, limit: limit.max(1), bytes: bytes.max(1) };
         PinnedRing { chunks: Mutex::new(chunks), returned: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, PinnedChunks> {
         self.chunks.lock().unwrap_or_else(|poison| poison.into_inner())
-    }
-
-    pub fn resize(&self, limit: usize, bytes: usize) {
-        let mut chunks = self.lock();
-        (chunks.limit, chunks.bytes) = (limit.max(1), bytes.max(1));
-        drop(chunks);
-        self.trim();
     }
 
     /// Returns chunks to the pool of page-locked memory, after their events.

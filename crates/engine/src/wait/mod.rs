@@ -50,12 +50,6 @@ struct WaitOutcome {
     device: Option<HostWait>,
 }
 
-/// The request of a waiter that keeps the variable.
-struct HoldRequest {
-    engine: &'static Engine,
-    access: Access,
-}
-
 /// Shared by a waiting thread and the op that notifies it.
 pub(crate) struct WaitCell {
     state: AtomicU32,
@@ -64,7 +58,8 @@ pub(crate) struct WaitCell {
     /// completes it. Only touched by threads inside the fork gate, so a fork never sees it half
     /// done.
     held: AtomicPtr<OpBlock>,
-    hold: Option<HoldRequest>,
+    /// The engine, for a waiter that keeps the variable.
+    keeps: Option<&'static Engine>,
     /// Number of the waiting thread's slot: in a forked child only one thread exists.
     slot: u32,
     thread: Thread,
@@ -82,12 +77,12 @@ unsafe impl Sync for WaitCell {}
 unsafe impl Send for WaitCell {}
 
 impl WaitCell {
-    fn new(var: &Var, hold: Option<HoldRequest>) -> Arc<Self> {
+    fn new(var: &Var, keeps: Option<&'static Engine>) -> Arc<Self> {
         Arc::new(WaitCell {
             state: AtomicU32::new(WAITING),
             outcome: UnsafeCell::default(),
             held: AtomicPtr::new(null_mut()),
-            hold,
+            keeps,
             slot: slot::current().number,
             thread: std::thread::current(),
             var: var.clone(),
@@ -112,30 +107,29 @@ impl WaitCell {
     fn grant(&self, outcome: WaitOutcome, token: OnComplete) {
         self.held.store(token.into_op(), Ordering::Release);
         if !self.notify(outcome) {
-            self.give_back(Ok(()));
+            self.give_back();
         }
     }
 
     /// Gives a kept access back, if it was not given back before.
-    pub fn give_back(&self, result: Result<(), OpError>) {
-        let Some(hold) = &self.hold else { return };
-        hold.engine.without_fork(|| {
+    pub fn give_back(&self) {
+        let Some(engine) = self.keeps else { return };
+        engine.without_fork(|| {
             let op = self.held.swap(null_mut(), Ordering::AcqRel);
             if !op.is_null() {
-                hold.engine.waiters.remove(self);
+                engine.waiters.remove(self);
                 // SAFETY: the op of the token that was kept; the thread that takes the pointer away
                 // is the only one.
-                unsafe { hold.engine.finish_async(op, result.map(|()| Vec::new())) };
+                unsafe { engine.finish_async(op, Ok(Vec::new())) };
             }
         });
     }
 
     /// Handles a vanished thread, in a forked child. The grants that it holds or would get are
-    /// returned; the values that it was writing are lost.
+    /// returned.
     fn lose_thread(&self) {
         self.state.store(CLOSED, Ordering::Release);
-        let writes = self.hold.as_ref().is_some_and(|hold| hold.access != Access::Read);
-        self.give_back(if writes { Err(lost_writer()) } else { Ok(()) });
+        self.give_back();
     }
 
     fn close(&self) {
@@ -144,16 +138,11 @@ impl WaitCell {
     }
 }
 
-fn lost_writer() -> OpError {
-    let message = "the thread that was writing this value does not exist in this process: it was forked meanwhile";
-    OpError::new(FailureKind::NotCompleted, message)
-}
-
 impl Drop for WaitCell {
     /// A waiter that has left does not take what it was granted.
     fn drop(&mut self) {
         if !self.held.load(Ordering::Acquire).is_null() {
-            self.give_back(Ok(()));
+            self.give_back();
         }
     }
 }
@@ -473,27 +462,26 @@ impl Engine {
         });
     }
 
-    /// Waits for an access and keeps it; also what the variable held then.
+    /// Waits for the right to read and keeps it; also what the variable held then.
     pub(crate) fn await_grant(
         &'static self,
         var: &Var,
-        access: Access,
         mut poll: Option<&mut dyn FnMut() -> bool>,
     ) -> Result<(Option<Failure>, Grant), WaitError> {
         if slot::current().op_depth.get() != 0 {
             return Err(WaitError::InsideOp);
         }
         let _eager = self.eager();
-        let cell = WaitCell::new(var, Some(HoldRequest { engine: self, access }));
+        let cell = WaitCell::new(var, Some(self));
         self.without_fork(|| self.waiters.add(&cell));
         let notifier = cell.clone();
         let run = move |ctx: &RunCtx<'_>, token| {
-            let device = HostWait::of_access(ctx, 0, Mode::from(access));
+            let device = HostWait::of_access(ctx, 0, Mode::Read);
             notifier.grant(WaitOutcome { failure: ctx.failure_of(0), device }, token);
         };
         // SAFETY: the closure is of the type that the vtable treats it as.
         let store = |op| unsafe { AsyncClosure::store(op, run) };
-        self.push_as(&OpSpec::new("guard", &[(var, access)]), Class::Grant, None, store);
+        self.push_as(&OpSpec::new("guard", &[(var, Access::Read)]), Class::Grant, None, store);
         let mut outcome = match self.block_on(&cell, &mut poll) {
             Ok(outcome) => outcome,
             Err(error) => {

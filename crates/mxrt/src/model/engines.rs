@@ -37,7 +37,15 @@ impl EngineChoice {
         }
         let EngineChoice { kind, cores, memory_limit, bulk_size, compute_streams, .. } = *self;
         let drivers = devices::drivers(&self.devices);
-        let engine = Engine::start(Config { kind, cores, memory_limit, bulk_size, drivers, compute_streams })?;
+        let engine = Engine::start(Config {
+            kind,
+            cores,
+            memory_limit,
+            bulk_size,
+            drivers,
+            compute_streams,
+            ..Config::default()
+        })?;
         started.push((self.clone(), engine));
         Ok(engine)
     }

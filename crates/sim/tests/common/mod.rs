@@ -6,7 +6,7 @@ mod lab;
 
 #[allow(unused_imports)] // not every file of tests asks
 pub use lab::{Lab, on_gpu};
-use mxrt_engine::device::Driver;
+use mxrt_engine::device::{DeviceReserve, Driver};
 use mxrt_engine::*;
 use mxrt_sim::check::{Report, check};
 use mxrt_sim::{Mode, Random, SimConfig, SimDriver};
@@ -52,6 +52,10 @@ impl Cell {
 }
 
 pub fn rig_with(kind: EngineKind, config: SimConfig) -> Rig {
+    rig_of(kind, config, DeviceReserve::default())
+}
+
+pub fn rig_of(kind: EngineKind, config: SimConfig, device_reserve: DeviceReserve) -> Rig {
     let (driver, world): (Arc<dyn Driver>, Lab) = match lab::through_the_driver(&config) {
         Some(found) => found,
         None => {
@@ -61,26 +65,34 @@ pub fn rig_with(kind: EngineKind, config: SimConfig) -> Rig {
         }
     };
     let drivers = vec![driver];
-    let engine =
-        Engine::start(Config { kind, cores: Some(1), drivers, compute_streams: 5, ..Config::default() }).unwrap();
+    let config = Config { kind, cores: Some(1), drivers, compute_streams: 5, device_reserve, ..Config::default() };
+    let engine = Engine::start(config).unwrap();
     world.open(engine);
     Rig { engine, world }
 }
 
 /// A rig whose runs depend on nothing but the seed.
 pub fn rig() -> Rig {
+    rig_that_keeps(DeviceReserve::default())
+}
+
+/// A rig as `rig` makes it, whose devices keep so much.
+pub fn rig_that_keeps(reserve: DeviceReserve) -> Rig {
     let mode = Mode::Scheduled { seed: 0 };
-    rig_with(EngineKind::ThreadedAsync, SimConfig { mode, record: true, memory: 1 << 20, ..SimConfig::default() })
+    let config = SimConfig { mode, record: true, memory: 1 << 20, ..SimConfig::default() };
+    rig_of(EngineKind::ThreadedAsync, config, reserve)
 }
 
 /// Runs a scenario with every seed, a quarter of them over each pool size; afterwards everything must
 /// be complete and in order.
 pub fn every_seed(scenario: impl Fn(&Rig, u64)) {
-    for (first, pool) in POOLS.into_iter().enumerate() {
-        let rig = rig();
-        for index in 0..2 {
-            rig.engine.device(sim(index)).unwrap().set_event_pool(pool);
-        }
+    every_seed_that_keeps(DeviceReserve::default(), scenario);
+}
+
+/// Runs a scenario like `every_seed`, on devices that keep so much besides events.
+pub fn every_seed_that_keeps(reserve: DeviceReserve, scenario: impl Fn(&Rig, u64)) {
+    for (first, events) in POOLS.into_iter().enumerate() {
+        let rig = rig_that_keeps(DeviceReserve { events, ..reserve });
         for seed in (first as u64..seeds()).step_by(POOLS.len()) {
             rig.begin(seed);
             scenario(&rig, seed);
@@ -101,6 +113,19 @@ pub fn every_seed_afresh(scenario: impl Fn(&Rig, u64)) {
 }
 
 impl Rig {
+    /// Memory of a device for a variable, by an op that does nothing else.
+    pub fn memory_for(&self, var: &Var, device: DeviceId, bytes: usize) -> DevicePtr {
+        let (send, got) = std::sync::mpsc::channel();
+        let vars = [(var, Access::Write)];
+        let spec = OpSpec::new("memory", &vars).device(device).cost(Cost::Small);
+        let pushed = self.engine.push_device(spec, move |ctx| {
+            send.send(ctx.alloc(0, bytes)?).unwrap();
+            Ok(())
+        });
+        pushed.unwrap();
+        got.recv_timeout(std::time::Duration::from_secs(60)).expect("memory")
+    }
+
     pub fn begin(&self, seed: u64) {
         self.world.restart(seed);
         self.world.may_wait(false);
