@@ -4,10 +4,7 @@ process.
 
 from __future__ import annotations
 
-import platform
 import re
-import shutil
-import subprocess
 import textwrap
 
 import pytest
@@ -149,59 +146,6 @@ def test_without_memory_there_is_an_error_or_an_answer(flow: str, room: int, tmp
     result = run_python(BOUND + "try:\n" + body + END, room, DIGITS, tmp_path, timeout=120)
     assert result.returncode == 0, f"{flow} with {room} MiB: {result.returncode}\n{result.stderr[-2000:]}"
     assert result.stdout.split()[-1] == "usable"
-
-
-#: Refuses memory to all threads but the first, while `refuse` is set.
-REFUSING_MALLOC = """
-#include <stddef.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-
-int refuse;
-
-static int refused(void) { return refuse && syscall(SYS_gettid) != getpid(); }
-
-void *malloc(size_t size) { return refused() ? NULL : __libc_malloc(size); }
-
-void *calloc(size_t count, size_t size) { return refused() ? NULL : __libc_calloc(count, size); }
-"""
-
-NEW_THREADS = """
-import ctypes, os
-import numpy as np
-import mxrt as mx
-
-def workers():
-    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
-    return sum(name.startswith("mxrt-") for name in names)
-
-refuse = ctypes.c_int.in_dll(ctypes.CDLL(None), "refuse")
-x = mx.nd.array(np.ones((1 << 20,), "float32"))
-assert workers() == 0
-refuse.value = 1
-for _ in range(4):
-    x = mx.nd.relu(x)
-mx.waitall()
-assert workers() == 0, "a thread that has no memory does not work"
-refuse.value = 0
-assert float(mx.nd.sum(mx.nd.relu(x)).asscalar()) == 1 << 20
-assert workers() > 0
-print("usable")
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="calls the allocator of glibc")
-@pytest.mark.skipif(shutil.which("cc") is None, reason="compiles an allocator")
-def test_a_new_thread_that_finds_no_memory_ends_no_process(tmp_path) -> None:
-    source, library = tmp_path / "refusing.c", tmp_path / "refusing.so"
-    source.write_text(REFUSING_MALLOC)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-    result = run_python(NEW_THREADS, env={"LD_PRELOAD": str(library)})
-    assert result.returncode == 0, f"{result.returncode}\n{result.stderr[-2000:]}"
-    assert result.stdout.split() == ["usable"]
 
 
 CALLS = {

@@ -7,7 +7,7 @@ use crate::pointers::text;
 use mxrt::internal::symbol::CUSTOM_TRAINS;
 use mxrt::internal::{
     CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, FailureKind, ForkSafeMutex, ForkSafeOnce,
-    ForkSafeRwLock, OpError, PartialShape, register_custom_operators, set_inside_call,
+    ForkSafeRwLock, OpError, PartialShape, register_custom_operators, set_inside_call, start_thread,
 };
 use mxrt::{Context, DType, NDArray, TensorType};
 use std::ffi::{c_char, c_int, c_void};
@@ -146,9 +146,10 @@ impl ProgramOperator {
             set_inside_call(true);
             call.finish(operator.run(call.arrays()));
         };
-        if let Err(error) = std::thread::Builder::new().name("mxrt-custom".to_owned()).spawn(run) {
+        if start_thread("mxrt-custom", run).is_none() {
             // The call was dropped with the closure, which fails it.
-            eprintln!("mxrt: a thread for the custom operator '{}': {error}", self.op_type);
+            let words = "the system has no thread or no memory for it";
+            eprintln!("mxrt: a thread for the custom operator '{}': {words}", self.op_type);
         }
     }
 

@@ -123,8 +123,8 @@ impl Completion {
     pub fn start(asked: impl Asked) -> std::io::Result<Arc<Completion>> {
         let completion = Arc::new(Completion::default());
         let served = completion.clone();
-        std::thread::Builder::new().name("mxrt-cuda".to_owned()).spawn(move || served.serve(&asked))?;
-        Ok(completion)
+        let started = mxrt_engine::start_thread("mxrt-cuda", move || served.serve(&asked));
+        started.map(|_| completion).ok_or_else(|| std::io::ErrorKind::OutOfMemory.into())
     }
 
     /// Calls back when a record is complete; `seq`: its number in its stream.

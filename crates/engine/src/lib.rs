@@ -64,6 +64,7 @@ pub use process::fork::set_fork_patience;
 pub use process::locks::{ForkSafeGuard, ForkSafeLazy, ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock};
 pub use process::slot::{op_blocks, set_inside_call};
 pub use process::stack::{STACK_NEEDED, has_stack};
+pub use process::start::{StartedThread, start_thread};
 pub use profile::dump::dump_on_sigusr1;
 pub use push::resumable::{PartStatus, Resume};
 pub use sched::{holds_core, set_give_back_after};

@@ -9,7 +9,7 @@ pub use crate::settings::Settings;
 pub use mxrt_engine::{
     Config, Cost, Details, DeviceId, DeviceKind, Engine, EngineError, Failure, FailureKind, ForkSafeLazy,
     ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock, MAX_CORES, OnComplete, OpError, PushSite, RequestScope, WaitError,
-    WrongInput, memory, profile, reserve, set_inside_call,
+    WrongInput, memory, profile, reserve, set_inside_call, start_thread,
 };
 pub use mxrt_graph::{
     BoundOp, BuildOptions, CALL_OPTIONS, CacheStats, CachedOp, CachedOpFlags, CallOption, CallValue, Executor,

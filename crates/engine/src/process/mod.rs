@@ -1,6 +1,6 @@
 //! Threads and forks: the state of every thread that uses the engine, what it runs now, and how a
-//! process forks without leaving a lock held in the child; how threads of the pool start, how threads
-//! compute with denormal numbers, and what stack they have.
+//! process forks without leaving a lock held in the child; how threads start, how they compute with
+//! denormal numbers, and what stack they have.
 
 pub(crate) mod denormals;
 pub(crate) mod fork;

@@ -150,12 +150,14 @@ pub(crate) fn current() -> &'static Slot {
     unsafe { &*slot }
 }
 
-/// Makes the thread-local variables of this thread. It has no slot yet, which is claimed inside the
+/// Makes the thread-local variables of this thread, and the standard library's handle of it, for
+/// which that asks the system's allocator alone. It has no slot yet, which is claimed inside the
 /// fork gate.
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]
 pub(crate) fn prepare() {
     CURRENT.get();
     let _ = GUARD.try_with(|_| ());
+    drop(std::thread::current());
 }
 
 #[cold]

@@ -6,6 +6,7 @@ use crate::op::block::Mode;
 use crate::process::fork;
 use crate::process::running::Seen;
 use crate::process::slot;
+use crate::process::start::start_thread;
 use crate::sync::clock::{self, Scale};
 use crate::var::Var;
 use std::fmt::Write;
@@ -188,13 +189,21 @@ pub fn dump_on_sigusr1() -> std::io::Result<()> {
     // SAFETY: the descriptor is ours; only the reading end shall block.
     unsafe { libc::fcntl(ends[0], libc::F_SETFL, 0) };
     PIPE.store(ends[1], Ordering::Relaxed);
-    std::thread::Builder::new().name("mxrt-dump".into()).spawn(move || {
+    let started = start_thread("mxrt-dump", move || {
         let mut byte = 0u8;
         // SAFETY: one byte into a byte that lives during the call.
         while unsafe { libc::read(ends[0], (&raw mut byte).cast(), 1) } != 0 {
             eprint!("{}", dump_all());
         }
-    })?;
+    });
+    if started.is_none() {
+        PIPE.store(-1, Ordering::Relaxed);
+        for end in ends {
+            // SAFETY: the descriptors are ours, and nobody else has them: no handler is set.
+            unsafe { libc::close(end) };
+        }
+        return Err(std::io::Error::from(std::io::ErrorKind::OutOfMemory));
+    }
     // SAFETY: a zeroed action is a valid one; the handler does what handlers may do.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();

@@ -271,7 +271,7 @@ impl Sched {
 
     #[cold]
     fn start_worker(&self, engine: &'static Engine, number: usize) {
-        if !refused() && start(worker::name(number), move || engine.worker(number)) {
+        if !refused() && start(worker::name(number), move || engine.worker(number)).is_some() {
             return;
         }
         // The system gives no more threads, or no memory for one. The others do the work; without any, this one does.

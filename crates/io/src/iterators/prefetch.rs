@@ -6,12 +6,11 @@
 //! the items before it. A producer that takes its items from another prefetcher makes a chain of
 //! stages.
 
-use mxrt_engine::ForkSafeMutex;
+use mxrt_engine::{ForkSafeMutex, StartedThread, start_thread};
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Threads wait here while the process forks, so locks are those of the standard library: parking_lot
@@ -46,8 +45,8 @@ pub trait Producer: Send + 'static {
 pub enum Problem {
     /// The producer panicked with this message.
     Panicked(String),
-    /// No thread could be started, for this reason.
-    NoThread(String),
+    /// No thread could be started.
+    NoThread,
     /// This process is a fork of the one that was iterating.
     Forked,
     /// The consumer abandoned the wait; nothing is lost, and the next call continues.
@@ -58,7 +57,10 @@ impl Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Problem::Panicked(message) => write!(f, "the data iterator panicked: {message}"),
-            Problem::NoThread(reason) => write!(f, "the thread of the data iterator could not be started: {reason}"),
+            Problem::NoThread => f.write_str(
+                "the thread of the data iterator could not be started: the system has no thread or \
+                 no memory for it",
+            ),
             Problem::Forked => f.write_str(
                 "this process was forked while the data iterator was running: call reset() to \
                  begin a new epoch here",
@@ -118,7 +120,7 @@ struct SharedQueue<T, E> {
 /// The workers and their queue; replaced after a fork, which takes only the calling thread along.
 struct Running<T, E> {
     shared: Arc<SharedQueue<T, E>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<StartedThread>,
     process: u32,
 }
 
@@ -229,11 +231,8 @@ impl<T: Send + 'static, E: Clone + Send + 'static> Running<T, E> {
         let mut running = Running { shared, threads: Vec::new(), process: std::process::id() };
         for _ in 0..workers {
             let stage = stage.clone();
-            let thread = std::thread::Builder::new()
-                .name("mxrt-prefetch".to_owned())
-                .spawn(move || stage.work())
-                .map_err(|error| P::failure(Problem::NoThread(error.to_string())))?;
-            running.threads.push(thread);
+            let thread = start_thread("mxrt-prefetch", move || stage.work());
+            running.threads.push(thread.ok_or_else(|| P::failure(Problem::NoThread))?);
         }
         Ok(running)
     }
@@ -260,8 +259,7 @@ impl<T, E> Drop for Running<T, E> {
             return;
         }
         for thread in threads {
-            // The threads catch panics, so there is nothing to learn from their results.
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

@@ -2,6 +2,7 @@
 //! and counted, and no caller waits.
 
 use super::{Level, LogForm, made};
+use mxrt_engine::start_thread;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -41,13 +42,13 @@ impl Sink {
     fn start_with(form: LogForm, write: impl Fn(&[u8]) + Send + 'static) -> io::Result<Arc<Sink>> {
         let sink = Arc::new(Sink { state: Mutex::default(), filled: Condvar::new(), emptied: Condvar::new() });
         let of_thread = sink.clone();
-        std::thread::Builder::new().name("mxrt-log".to_owned()).spawn(move || {
+        let started = start_thread("mxrt-log", move || {
             while let Some(lines) = of_thread.take(form) {
                 write(lines.as_bytes());
                 of_thread.written();
             }
-        })?;
-        Ok(sink)
+        });
+        started.map(|_| sink).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 
     fn state(&self) -> MutexGuard<'_, SinkState> {

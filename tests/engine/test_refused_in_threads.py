@@ -1,0 +1,97 @@
+"""Threads that find no memory for a moment: an error for who started them, never the end of the
+process, and nobody who waits for them forever.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import run_python
+
+#: Refuses memory to all threads but the first, while `refuse` is set.
+REFUSING = """
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+
+int refuse;
+
+static int refused(void) { return refuse && syscall(SYS_gettid) != getpid(); }
+
+void *malloc(size_t size) { return refused() ? NULL : __libc_malloc(size); }
+
+void *calloc(size_t count, size_t size) { return refused() ? NULL : __libc_calloc(count, size); }
+"""
+
+BEGIN = """
+import ctypes, os, sys, threading
+import numpy as np
+import mxrt as mx
+
+def threads(begin):
+    names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+    return sum(name.startswith(begin) for name in names)
+
+refuse = ctypes.c_int.in_dll(ctypes.CDLL(None), "refuse")
+"""
+
+NEW_THREADS = {
+    "workers": """
+x = mx.nd.array(np.ones((1 << 20,), "float32"))
+assert threads("mxrt-") == 0
+refuse.value = 1
+for _ in range(4):
+    x = mx.nd.relu(x)
+mx.waitall()
+assert threads("mxrt-") == 0, "a thread that has no memory does not work"
+refuse.value = 0
+assert float(mx.nd.sum(mx.nd.relu(x)).asscalar()) == 1 << 20
+assert threads("mxrt-") > 0
+""",
+    "an iterator": """
+path = sys.argv[1] + "/a.csv"
+with open(path, "w") as file:
+    file.write("1,2\\n" * 10)
+def read():
+    return next(mx.io.CSVIter(data_csv=path, data_shape=(2,), batch_size=10)).data[0].asnumpy().sum()
+assert read() == 30
+refuse.value = 1
+try:
+    read()
+    print("answered without a thread")
+except (MemoryError, mx.base.MXNetError) as error:
+    assert "no thread or no memory" in str(error), error
+refuse.value = 0
+assert read() == 30
+""",
+}
+
+
+def usable_while_refused(allocator: str, code: str, folder: Path, *args: object) -> None:
+    """Fails if a process with this allocator, which runs this code, ends otherwise than usable."""
+    if platform.libc_ver()[0] != "glibc" or shutil.which("cc") is None:
+        pytest.skip("compiles an allocator that calls that of glibc")
+    source, library = folder / "refusing.c", folder / "refusing.so"
+    source.write_text(allocator)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    is_usable(BEGIN + code, folder, *args, env={"LD_PRELOAD": str(library)})
+
+
+def is_usable(code: str, *args: object, env: dict[str, str] | None = None) -> None:
+    """Fails if a process that runs this code ends otherwise than usable."""
+    result = run_python(code + '\nprint("usable")', *args, env=env)
+    assert result.returncode == 0, f"{result.returncode}\n{result.stderr[-2000:]}"
+    assert result.stdout.split() == ["usable"], result.stdout
+
+
+@pytest.mark.parametrize("flow", NEW_THREADS)
+def test_a_new_thread_that_finds_no_memory_ends_no_process(flow: str, tmp_path) -> None:
+    usable_while_refused(REFUSING, NEW_THREADS[flow], tmp_path)
