@@ -13,6 +13,7 @@ import _socket
 import _thread
 import importlib.machinery
 import threading
+import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any, cast
@@ -39,6 +40,11 @@ get_ident: Callable[[], int] = _own.get_ident
 local: Callable[[], Any] = _own._local
 SimpleQueue = _queue.SimpleQueue
 
+#: Bytes that a thread must be able to allocate at its start: see the engine's ``process/start.rs``.
+_NEEDED = 32 << 10
+#: Seconds between two looks at a thread that has not answered.
+_LOOK = 0.05
+
 
 def socketpair() -> tuple[socket.socket, socket.socket]:
     """Two connected sockets that wait in the system, and have the methods of Python's."""
@@ -53,9 +59,31 @@ def patched() -> bool:
 def start_thread(target: Callable[..., object], *args: Any, name: str) -> None:
     """Runs a function in a thread that does not delay the end of the program.
 
-    RuntimeError if the system has no more threads.
+    RuntimeError if the system has no more threads, MemoryError if it has no memory for one. glibc
+    ends the process where a thread uses a library for the first time and finds no memory for the
+    variables that it has there. So the thread asks for memory before it runs the function.
     """
+    found, answered = [False], allocate_lock()
+    answered.acquire()
+
+    def run() -> None:
+        try:
+            bytearray(_NEEDED)
+            found[0] = True
+        except MemoryError:
+            return
+        finally:
+            answered.release()
+        target(*args)
+
+    alive = weakref.ref(run)
     if patched():
-        _own.start_new_thread(target, args)
+        _own.start_new_thread(run, ())
     else:
-        threading.Thread(target=target, args=args, name=name, daemon=True).start()
+        threading.Thread(target=run, name=name, daemon=True).start()
+    del run
+    # A thread that has no memory for a call of `run` drops it and does not answer.
+    while not answered.acquire(True, _LOOK) and alive() is not None:
+        pass
+    if not found[0]:
+        raise MemoryError(f"the system has no memory for the thread {name}")

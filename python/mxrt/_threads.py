@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
+from ._native import patched, start_thread
 from .base import MXNetTimeoutError
 
 __all__ = ["ThreadWorkers", "timed_out"]
@@ -23,9 +24,12 @@ class ThreadWorkers:
         self._requests: _Requests = queue.SimpleQueue()
         self._futures: dict[int, Future[Any]] = {}
         self._count = count
-        for i in range(count):
-            arguments = (self._requests, make)
-            threading.Thread(target=_work, args=arguments, name=f"mxrt-data-{i}", daemon=True).start()
+        try:
+            for i in range(count):
+                _start(self._requests, make, f"mxrt-data-{i}")
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, number: int, positions: list[Any]) -> None:
         """Has a batch made of the samples at these positions."""
@@ -61,6 +65,14 @@ def timed_out(number: int, timeout: float) -> MXNetTimeoutError:
         f"DataLoader: batch {number} was not made within {timeout} seconds. Make the data set's transforms faster, or "
         "set a longer timeout"
     )
+
+
+def _start(requests: _Requests, make: _Make, name: str) -> None:
+    if patched():
+        # A greenlet, for which there is the memory of its thread.
+        threading.Thread(target=_work, args=(requests, make), name=name, daemon=True).start()
+    else:
+        start_thread(_work, requests, make, name=name)
 
 
 def _work(requests: _Requests, make: _Make) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,27 @@ except (MemoryError, mx.base.MXNetError) as error:
 refuse.value = 0
 assert read() == 30
 """,
+    "a thread of Python": """
+def read():
+    data = mx.gluon.data.DataLoader(np.ones((4, 2), "float32"), batch_size=2, num_workers=1, thread_pool=True)
+    return sum(batch.asnumpy().sum() for batch in data)
+# The interpreter's own start of a thread waits forever for one that finds no memory. So memory is
+# refused as soon as the thread runs.
+from mxrt import _native
+allowed = bytearray
+def asks(size):
+    refuse.value = 1
+    return allowed(size)
+_native.bytearray = asks
+try:
+    read()
+    print("answered without a thread")
+except MemoryError as error:
+    assert "no memory for the thread mxrt-data-0" in str(error), error
+refuse.value = 0
+del _native.bytearray
+assert read() == 8
+""",
 }
 
 
@@ -95,3 +117,43 @@ def is_usable(code: str, *args: object, env: dict[str, str] | None = None) -> No
 @pytest.mark.parametrize("flow", NEW_THREADS)
 def test_a_new_thread_that_finds_no_memory_ends_no_process(flow: str, tmp_path) -> None:
     usable_while_refused(REFUSING, NEW_THREADS[flow], tmp_path)
+
+
+def test_a_thread_that_ends_before_it_begins_is_an_error(mx, monkeypatch) -> None:
+    from mxrt import _native
+
+    ran: list[int] = []
+    monkeypatch.setattr(threading.Thread, "run", lambda self: None)
+    with pytest.raises(MemoryError, match="no memory for the thread mxrt-test"):
+        _native.start_thread(ran.append, 1, name="mxrt-test")
+    assert not ran
+
+
+def test_a_thread_may_begin_late(mx, monkeypatch) -> None:
+    from mxrt import _native
+
+    own, looks, ran = threading.Thread.run, threading.Semaphore(0), threading.Event()
+
+    class Lock:
+        """A lock whose waits end in vain, without a wait, until the thread may begin."""
+
+        def __init__(self) -> None:
+            self._lock = threading.Lock()
+
+        def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+            looks.release()
+            return self._lock.acquire(blocking, timeout)
+
+        def release(self) -> None:
+            self._lock.release()
+
+    def late(thread: threading.Thread) -> None:
+        for _ in range(5):
+            looks.acquire()
+        own(thread)
+
+    monkeypatch.setattr(_native, "allocate_lock", Lock)
+    monkeypatch.setattr(_native, "_LOOK", 0.0)
+    monkeypatch.setattr(threading.Thread, "run", late)
+    _native.start_thread(ran.set, name="mxrt-test")
+    ran.wait()
