@@ -32,6 +32,41 @@ void *malloc(size_t size) { return refused() ? NULL : __libc_malloc(size); }
 void *calloc(size_t count, size_t size) { return refused() ? NULL : __libc_calloc(count, size); }
 """
 
+#: Says whether the library asks.
+BY_LIBRARY = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+extern void *__libc_malloc(size_t);
+
+int refuse;
+
+static int by_library(void *caller) {
+    Dl_info info;
+    return dladdr(caller, &info) && strstr(info.dli_fname, "_mxrt");
+}
+"""
+
+#: Refuses what the library asks for outside the first thread, until memory goes back to the system.
+REFUSING_UNTIL_UNMAPPED = (
+    BY_LIBRARY
+    + """
+void *malloc(size_t size) {
+    int here = refuse && syscall(SYS_gettid) != getpid();
+    return here && by_library(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
+}
+
+int munmap(void *start, size_t size) {
+    refuse = 0;
+    return syscall(SYS_munmap, start, size);
+}
+"""
+)
+
 BEGIN = """
 import ctypes, os, sys, threading
 import numpy as np
@@ -96,6 +131,23 @@ assert read() == 8
 """,
 }
 
+FIRST_USE = """
+x = mx.nd.ones((1000,))
+x.wait_to_read()
+sums = []
+
+def first_use():
+    refuse.value = 1
+    mx.waitall()
+    sums.append(float(mx.nd.sum(x).asscalar()))
+
+for _ in range(2):
+    thread = threading.Thread(target=first_use)
+    thread.start()
+    thread.join()
+assert refuse.value == 0 and sums == [1000, 1000], (refuse.value, sums)
+"""
+
 
 def usable_while_refused(allocator: str, code: str, folder: Path, *args: object) -> None:
     """Fails if a process with this allocator, which runs this code, ends otherwise than usable."""
@@ -117,6 +169,10 @@ def is_usable(code: str, *args: object, env: dict[str, str] | None = None) -> No
 @pytest.mark.parametrize("flow", NEW_THREADS)
 def test_a_new_thread_that_finds_no_memory_ends_no_process(flow: str, tmp_path) -> None:
     usable_while_refused(REFUSING, NEW_THREADS[flow], tmp_path)
+
+
+def test_the_first_use_in_a_thread_finds_memory(tmp_path) -> None:
+    usable_while_refused(REFUSING_UNTIL_UNMAPPED, FIRST_USE, tmp_path)
 
 
 def test_a_thread_that_ends_before_it_begins_is_an_error(mx, monkeypatch) -> None:

@@ -62,7 +62,7 @@ pub use op::spec::{Access, Cost, DeviceId, DeviceKind, Lane, OpKind, OpName, OpS
 pub use process::denormals::{flushes_denormals, set_flush_denormals};
 pub use process::fork::set_fork_patience;
 pub use process::locks::{ForkSafeGuard, ForkSafeLazy, ForkSafeMutex, ForkSafeOnce, ForkSafeRwLock};
-pub use process::slot::{op_blocks, set_inside_call};
+pub use process::slot::{op_blocks, prepare_thread, set_inside_call};
 pub use process::stack::{STACK_NEEDED, has_stack};
 pub use process::start::{StartedThread, start_thread};
 pub use profile::dump::dump_on_sigusr1;

@@ -6,6 +6,8 @@ pub(crate) mod denormals;
 pub(crate) mod fork;
 pub(crate) mod fork_gate;
 pub(crate) mod locks;
+#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+mod room;
 pub(crate) mod running;
 pub(crate) mod slot;
 pub(crate) mod stack;

@@ -6,6 +6,8 @@ use crate::engine::Engine;
 use crate::op::block::{Chain, OpBlock};
 use crate::op::origin::OpOrigin;
 use crate::process::fork_gate;
+#[cfg(all(target_os = "linux", not(miri), not(loom)))]
+use crate::process::room;
 use crate::process::running::ThreadNote;
 use crate::profile::RingPlace;
 use crate::push::bulk::{BY_ENGINE, Collection};
@@ -103,6 +105,12 @@ pub fn set_inside_call(inside: bool) {
     current().inside_call.set(inside);
 }
 
+/// Makes what the engine and the standard library keep of this thread. A thread of the program that
+/// calls this before it waits by other means than the engine's finds memory for it.
+pub fn prepare_thread() {
+    current();
+}
+
 /// Op blocks that were ever allocated in the process: they are pooled and never given back.
 pub fn op_blocks() -> usize {
     BLOCKS.load(Ordering::SeqCst)
@@ -162,6 +170,12 @@ pub(crate) fn prepare() {
 
 #[cold]
 fn claim() -> &'static Slot {
+    #[cfg(all(target_os = "linux", not(miri), not(loom)))]
+    {
+        room::make();
+        prepare();
+        room::hold();
+    }
     let mut all = REGISTRY.lock();
     let unused = |s: &&Slot| s.used.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     let slot = all.iter().copied().find(unused).unwrap_or_else(|| {

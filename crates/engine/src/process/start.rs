@@ -45,7 +45,7 @@ pub(crate) use other::start;
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]
 pub use linux::StartedThread;
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]
-pub(crate) use linux::start;
+pub(crate) use linux::{has_memory, start};
 
 #[cfg(all(target_os = "linux", not(miri), not(loom)))]
 mod linux {
@@ -171,7 +171,7 @@ mod linux {
 
     /// Whether what is allocated next in this thread will be there: glibc takes it from the memory
     /// that is freed here.
-    fn has_memory() -> bool {
+    pub(crate) fn has_memory() -> bool {
         // SAFETY: the block is freed once.
         unsafe {
             let block = std::hint::black_box(libc::malloc(NEEDED));

@@ -32,6 +32,7 @@ impl BuildTurn {
     /// Waits for the turn. Returns `None` in a signal handler that runs in the thread that holds
     /// it.
     pub fn take(&self, interrupter: &mut Interrupter<'_>) -> Result<Option<HeldTurn<'_>>, OpError> {
+        mxrt_engine::prepare_thread();
         loop {
             let turn = {
                 let mut current = self.current.lock();

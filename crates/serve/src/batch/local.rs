@@ -86,6 +86,7 @@ impl LocalBatcher {
         options: CallOptions,
         mut hook: Option<&mut dyn FnMut() -> bool>,
     ) -> Option<Result<Vec<NDArray>, OpError>> {
+        mxrt_engine::prepare_thread();
         let Some(runtime) = self.runtime.as_ref().filter(|_| self.process == std::process::id()) else {
             let words = "this batcher belongs to another process: make one after the fork";
             return Some(Err(OpError::new(FailureKind::Value, words)));
