@@ -5,6 +5,7 @@ process, and nobody who waits for them forever.
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import subprocess
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support import run_python
+from support import DIGITS, ROOT, run_python
 
 #: Refuses memory to all threads but the first, while `refuse` is set.
 REFUSING = """
@@ -63,6 +64,17 @@ void *malloc(size_t size) {
 int munmap(void *start, size_t size) {
     refuse = 0;
     return syscall(SYS_munmap, start, size);
+}
+"""
+)
+
+#: Refuses what the server asks for before it starts a thread.
+REFUSING_64K = (
+    BY_LIBRARY
+    + """
+void *malloc(size_t size) {
+    int here = refuse && size == 65536;
+    return here && by_library(__builtin_return_address(0)) ? NULL : __libc_malloc(size);
 }
 """
 )
@@ -149,6 +161,46 @@ assert refuse.value == 0 and sums == [1000, 1000], (refuse.value, sums)
 """
 
 
+SERVER = """
+import http.client, json
+
+model = sys.argv[2] + "/digits_cnn"
+shapes = {"data": [-1, 1, 8, 8]}
+
+def served():
+    server = mx.serve.Server({"digits": mx.serve.Model(model, shapes=shapes)}, port=0, io_threads=1)
+    server.start()
+    return server
+
+def refused(call):
+    refuse.value = 1
+    try:
+        return call()
+    except (MemoryError, mx.base.MXNetError) as error:
+        return str(error)
+    finally:
+        refuse.value = 0
+
+assert "memory" in refused(served)
+server = served()
+body = {"inputs": [{"name": "data", "shape": [512, 1, 8, 8], "datatype": "FP32", "data": [0.5] * (512 * 64)}]}
+
+def status():
+    connection = http.client.HTTPConnection(server.url.split("//")[1].strip("/"))
+    connection.request("POST", "/v2/models/digits/infer", json.dumps(body))
+    return connection.getresponse().status
+
+assert refused(status) == 503
+assert status() == 200
+server.stop(grace=0)
+
+net = mx.gluon.SymbolBlock.imports(model + "-symbol.json", ["data"], model + "-0000.params")
+batcher = lambda: mx.serve.Batcher(net, rows=8)(mx.nd.ones((1, 1, 8, 8))).shape
+assert "memory" in refused(batcher)
+assert batcher() == (1, 10)
+"""
+
+
 def usable_while_refused(allocator: str, code: str, folder: Path, *args: object) -> None:
     """Fails if a process with this allocator, which runs this code, ends otherwise than usable."""
     if platform.libc_ver()[0] != "glibc" or shutil.which("cc") is None:
@@ -173,6 +225,10 @@ def test_a_new_thread_that_finds_no_memory_ends_no_process(flow: str, tmp_path) 
 
 def test_the_first_use_in_a_thread_finds_memory(tmp_path) -> None:
     usable_while_refused(REFUSING_UNTIL_UNMAPPED, FIRST_USE, tmp_path)
+
+
+def test_a_server_refuses_what_needs_a_thread_without_memory(tmp_path) -> None:
+    usable_while_refused(REFUSING_64K, SERVER, tmp_path, DIGITS)
 
 
 def test_a_thread_that_ends_before_it_begins_is_an_error(mx, monkeypatch) -> None:
@@ -213,3 +269,23 @@ def test_a_thread_may_begin_late(mx, monkeypatch) -> None:
     monkeypatch.setattr(threading.Thread, "run", late)
     _native.start_thread(ran.set, name="mxrt-test")
     ran.wait()
+
+
+#: Files that start threads otherwise than by `start_thread`, and why none ends the process.
+STARTS = {
+    "crates/engine/src/process/start.rs": "defines it; without glibc threads have their variables at once",
+    "crates/serve/src/background.rs": "looks for memory first",
+    "crates/serve/src/batch/local.rs": "looks for memory first",
+    "crates/serve/src/server.rs": "looks for memory first",
+    "crates/sim/src/world.rs": "is for tests",
+}
+
+
+def test_every_thread_is_started_where_there_is_memory() -> None:
+    found = set()
+    for path in ROOT.glob("crates/*/src/**/*.rs"):
+        text = re.split(r"#\[cfg\((?:all\()?(?:test|loom)", path.read_text())[0]
+        tests = "loom" in path.stem or "models" in path.parts
+        if not tests and re.search(r"thread::(\{?Builder|spawn)|spawn_blocking|new_multi_thread", text):
+            found.add(path.relative_to(ROOT).as_posix())
+    assert found == set(STARTS)

@@ -1,7 +1,8 @@
 //! Jobs in background threads, which may take long. See ACCOUNTING.md.
 
 use crate::account::Account;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, no_memory};
+use mxrt_engine::{OutOfMemory, reserve};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -10,6 +11,24 @@ use tokio::task::JoinHandle;
 pub(crate) const LONG: usize = 32 << 10;
 /// Number of bytes above which an I/O thread does not copy them itself.
 pub(crate) const LONG_COPY: usize = 1 << 20;
+
+/// Memory that a new thread needs at its start, with some to spare.
+const OF_THREAD: usize = 64 << 10;
+
+/// Checks that the system has memory for the start of that many threads. Those of a runtime are the
+/// standard library's, which end the process where they find none: see
+/// [`mxrt_engine::start_thread`].
+pub(crate) fn room_for(threads: usize) -> Result<(), OutOfMemory> {
+    reserve::check_room(threads.saturating_mul(OF_THREAD))
+}
+
+/// Runs work in a thread of the runtime that may wait, if there is memory for another thread.
+pub(crate) fn spawn<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, OutOfMemory> {
+    room_for(1)?;
+    Ok(tokio::task::spawn_blocking(work))
+}
 
 /// Kinds of jobs. Each has its own number of threads, so that no kind occupies those of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +71,9 @@ impl Background {
         Background(JobKind::ALL.map(|work| Arc::new(Semaphore::new(work.threads(cores)))))
     }
 
-    /// Runs a job when there is a thread for its kind. The job holds the account and its permit
-    /// until it ends. If the future is dropped, a job that has not begun does not run.
+    /// Runs a job when there is a thread for its kind, or refuses it where a new thread would find
+    /// no memory. The job holds the account and its permit until it ends. If the future is dropped,
+    /// a job that has not begun does not run.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: JobKind,
@@ -61,12 +81,12 @@ impl Background {
         job: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let place = self.0[work as usize].clone().acquire_owned().await.map_err(|_| Refusal::draining())?;
-        let running = tokio::task::spawn_blocking(move || {
+        let running = spawn(move || {
             let done = job();
             drop((account, place));
             done
         });
-        RunningJob(running).await
+        RunningJob(running.map_err(|e| no_memory(e.asked))?).await
     }
 }
 

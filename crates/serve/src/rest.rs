@@ -1,5 +1,6 @@
 //! Returning memory to the system after a burst of requests, when the server is idle.
 
+use crate::background::spawn;
 use crate::shared::Shared;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,14 +43,17 @@ pub(crate) async fn watch(shared: Arc<Shared>) {
         let rests = rests && shared.heads.bytes() == 0;
         seen = begun;
         if rests && service.begun() == 0 && peak >= BURST {
-            peak = 0;
             let memory = service.engine.memory();
             // Trimming takes long if there is much memory.
-            let _ = tokio::task::spawn_blocking(move || {
+            let trimming = spawn(move || {
                 memory.trim();
                 trim_allocator();
-            })
-            .await;
+            });
+            // Without memory for the thread, the next look tries again.
+            if let Ok(trimming) = trimming {
+                peak = 0;
+                let _ = trimming.await;
+            }
         }
     }
 }

@@ -271,10 +271,13 @@ fn spawn_watchers(runtime: &Runtime, shared: &Arc<Shared>) {
 }
 
 /// Starts the threads that read and write connections, and lets as many as the cores allow work in
-/// the background.
+/// the background. Whatever a thread keeps of the engine is made at its start, when there is memory.
 fn io_runtime(threads: usize, cores: usize) -> io::Result<Runtime> {
+    let threads = threads.max(1);
+    background::room_for(threads).map_err(|_| io::ErrorKind::OutOfMemory)?;
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
+        .worker_threads(threads)
+        .on_thread_start(mxrt_engine::prepare_thread)
         .max_blocking_threads(background::threads(cores))
         .thread_name("mxrt-serve")
         .enable_io()

@@ -1,6 +1,7 @@
 //! Joined calls inside a program, without a server or a socket.
 
 use super::{BatchAnswer, Batcher, Calls, Holds, Joining};
+use crate::background::room_for;
 use crate::model::run;
 use crate::refusal::{Outcome, Refusal};
 use mxrt_engine::{Engine, FailureKind, OpError};
@@ -61,8 +62,10 @@ pub struct LocalBatcher {
 impl LocalBatcher {
     /// Makes a batcher for a graph whose rows do not depend on each other.
     pub fn new(engine: &'static Engine, bound: Arc<BoundOp>, joining: Joining) -> std::io::Result<LocalBatcher> {
+        room_for(1).map_err(|_| std::io::ErrorKind::OutOfMemory)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
+            .on_thread_start(mxrt_engine::prepare_thread)
             .thread_name("mxrt-batch")
             .enable_time()
             .build()?;

@@ -14,8 +14,8 @@ mod rows;
 pub use local::LocalBatcher;
 pub(crate) use rows::join;
 
-use crate::background::LONG_COPY;
-use crate::refusal::{Outcome, Refusal};
+use crate::background::{LONG_COPY, spawn};
+use crate::refusal::{Outcome, Refusal, no_memory};
 use lane::{Lane, Member, padded};
 use mxrt_engine::Engine;
 use mxrt_graph::CallOptions;
@@ -372,7 +372,8 @@ async fn copied<T: Send + 'static>(
     if bytes <= LONG_COPY {
         return copy();
     }
-    tokio::task::spawn_blocking(copy).await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
+    let copying = spawn(copy).map_err(|e| no_memory(e.asked))?;
+    copying.await.unwrap_or_else(|error| Err(Refusal::failed(error.to_string())))
 }
 
 /// Joins the inputs of all members, padded to `rows` rows.

@@ -16,6 +16,7 @@ pub(crate) use interface::{Interface, NamedTensor};
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
+use crate::background::spawn;
 use crate::batch::{BatchAnswer, Batcher, Calls, Holds, Kept};
 use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
@@ -199,7 +200,7 @@ impl Model {
             return Ok(known);
         }
         let labels = self.labels.clone();
-        let types = tokio::task::spawn_blocking(move || labels.types(shapes)).await;
+        let types = spawn(move || labels.types(shapes))?.await;
         types.unwrap_or_else(|error| Err(panicked(&error)))
     }
 }
@@ -309,8 +310,10 @@ pub(crate) async fn run(
             // Watched in this thread, as nobody may wait any more when the call has started.
             Ok(watched(engine, started, &holds))
         };
-        let begun = tokio::task::spawn_blocking(work).await;
-        begun.unwrap_or_else(|error| Err(panicked(&error)))
+        match spawn(work) {
+            Ok(begun) => begun.await.unwrap_or_else(|error| Err(panicked(&error))),
+            Err(error) => Err(error.into()),
+        }
     };
     let (started, outcomes) = started.map_err(|e| Refusal::of_call(&e))?;
     for outcome in outcomes {
