@@ -23,6 +23,7 @@ mod imported;
 mod iterators;
 mod ndarray;
 mod new_numpy;
+mod no_object;
 mod notify;
 mod np_shape;
 mod numpy_calls;
@@ -125,6 +126,7 @@ mod _mxrt {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::custom::register();
+        crate::no_object::set_up(module)?;
         // The crate looks numpy's interface up at its first use, and panics if Ctrl-C comes then.
         drop(numpy::dtype::<f32>(module.py()));
         module.add("__version__", VERSION)
