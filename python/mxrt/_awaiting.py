@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import _thread
 import collections
-import contextlib
 import itertools
 import os
 import sys
@@ -30,15 +29,24 @@ __all__ = ["Awaitable"]
 _Callback = Callable[[Any], object]
 
 
+#: Seconds until what found no memory is tried again.
+_PAUSE = 0.01
+
+
 def _call(callback: _Callback, array: Any) -> None:
     try:
         callback(array)
     except SystemExit:
         pass  # As in any thread that is not the main one.
     except BaseException:
-        # A hook that raises ends no other callback.
-        with contextlib.suppress(BaseException):
+        try:
             sys.excepthook(*sys.exc_info())
+        except BaseException:
+            pass  # A hook that raises ends no other callback.
+
+
+def _call_of_mxrt(callback: _Callback, array: Any) -> None:
+    callback(array)
 
 
 class _Relay:
@@ -84,11 +92,15 @@ class _Notifier:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[Callable[[_Callback, Any], None], _Callback, Any]] = {}
         self._started = False
+        # Numbers of arrays that are ready, the next one last.
+        self._due: list[int] = []
         self._of_thread = local()
 
     def add(self, array: Any, callback: _Callback) -> None:
-        """Has a function called in the thread of this object, whose locks are the system's."""
-        self._add(array, callback, _call)
+        """Has a function called in the thread of this object, whose locks are the system's. One
+        that raises MemoryError is called again, for who waits for it would wait forever.
+        """
+        self._add(array, callback, _call_of_mxrt)
 
     def add_of_user(self, array: Any, callback: _Callback) -> None:
         """Has a function called where its locks and events work."""
@@ -108,20 +120,39 @@ class _Notifier:
                 start_thread(self._run, name="mxrt-notifier")
                 self._started = True
             self._waiting[number] = (call, callback, array)
-        _mxrt.notify_when_ready(array, number)
+        try:
+            _mxrt.notify_when_ready(array, number)
+        except BaseException:
+            self._waiting.pop(number, None)
+            raise
 
     def _run(self) -> None:
         while True:
-            for number in _mxrt.next_notices():
-                self._tell(number)
+            try:
+                self._serve()
+            except MemoryError:
+                # Without this thread every callback and coroutine would wait forever.
+                try:
+                    time.sleep(_PAUSE)
+                except MemoryError:
+                    pass
+
+    def _serve(self) -> None:
+        while True:
+            if not self._due:
+                self._due = _mxrt.next_notices()
+                self._due.reverse()
+            self._tell(self._due[-1])
+            self._due.pop()
 
     def _tell(self, number: int) -> None:
         # A function of its own: this thread waits between notices, and its locals would keep array
         # and callback of the last one.
-        entry = self._waiting.pop(number, None)
+        entry = self._waiting.get(number)
         if entry is not None:
             call, callback, array = entry
             call(callback, array)
+            self._waiting.pop(number, None)
 
 
 # Awaits of arrays that were ready, and how many of them pass before one lets the event loop run

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -177,6 +178,13 @@ def make(op_type: str, kwargs: dict[str, str]) -> Adapter | None:
     return adapter
 
 
+def _rest() -> None:
+    try:
+        time.sleep(0.01)
+    except MemoryError:
+        pass
+
+
 class _Threads:
     def __init__(self) -> None:
         self._lock = fork_safe_lock()
@@ -201,10 +209,19 @@ class _Threads:
             raise
 
     def _serve(self) -> None:
-        first = True
-        while (taken := _mxrt.next_custom_call(first)) is not None:
-            first = False
-            self._answer(*taken)
+        first, taken = True, None
+        while True:
+            # Whoever waits for a call that is lost would wait forever.
+            try:
+                if taken is None:
+                    taken = _mxrt.next_custom_call(first)
+                    if taken is None:
+                        return
+                    first = False
+                self._answer(*taken)
+                taken = None
+            except MemoryError:
+                _rest()
 
     def _answer(self, number: int, alone: bool) -> None:
         # In a frame of its own: an idle thread must not hold the last error, whose traceback keeps
@@ -212,7 +229,12 @@ class _Threads:
         error = self._start_another() if alone else None
         if error is None:
             error = self._run(number)
-        _mxrt.finish_custom_call(number, error)
+        while True:
+            try:
+                _mxrt.finish_custom_call(number, error)
+                return
+            except MemoryError:
+                _rest()
 
     def _start_another(self) -> BaseException | None:
         try:

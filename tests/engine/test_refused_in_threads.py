@@ -289,3 +289,109 @@ def test_every_thread_is_started_where_there_is_memory() -> None:
         if not tests and re.search(r"thread::(\{?Builder|spawn)|spawn_blocking|new_multi_thread", text):
             found.add(path.relative_to(ROOT).as_posix())
     assert found == set(STARTS)
+
+
+REFUSED_ONCE = """
+import asyncio, threading
+import mxrt as mx
+
+def once_refused(real):
+    left = [True]
+    def call(*args):
+        if left:
+            left.clear()
+            raise MemoryError
+        return real(*args)
+    return call
+
+for name in ("next_notices", "next_custom_call", "finish_custom_call"):
+    setattr(mx._mxrt, name, once_refused(getattr(mx._mxrt, name)))
+
+calls = []
+
+class Twice(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        calls.append(1)
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+@mx.operator.register("twice")
+class TwiceProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Twice()
+
+x = mx.nd.ones((3,))
+
+async def awaited():
+    loop = asyncio.get_running_loop()
+    loop.call_soon_threadsafe = once_refused(loop.call_soon_threadsafe)
+    return (await mx.nd.Custom(x, op_type="twice")).asnumpy().tolist()
+
+for _ in range(2):
+    told = threading.Event()
+    x.add_done_callback(lambda array: told.set())
+    told.wait()
+    assert mx.nd.Custom(x, op_type="twice").asnumpy().tolist() == [2, 2, 2]
+    assert asyncio.run(awaited()) == [2, 2, 2]
+assert len(calls) == 4
+"""
+
+
+def test_threads_that_serve_others_go_on_after_a_moment_without_memory() -> None:
+    is_usable(REFUSED_ONCE)
+
+
+NO_NUMBERS = """
+import _testcapi
+import mxrt as mx
+
+def refused(at, call):
+    try:
+        _testcapi.set_nomemory(at)
+        try:
+            return call()
+        finally:
+            _testcapi.remove_mem_hooks()
+    except MemoryError:
+        return None
+
+x = mx.nd.ones((3,))
+x.wait_to_read()
+refusals = 0
+for at in range(6):
+    numbers = [(at << 40) + i for i in (1001, 1002, 1003)]
+    for number in numbers:
+        mx._mxrt.notify_when_ready(x, number)
+    told = refused(at, mx._mxrt.next_notices)
+    refusals += told is None
+    told = told or []
+    while len(told) < 3:
+        told += mx._mxrt.next_notices()
+    assert told == numbers, (at, told)
+assert refusals > 2, refusals
+
+from mxrt import _custom
+_custom.start_thread = lambda run, name: None
+
+class PlusProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        class Plus(mx.operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], in_data[0] + 1)
+        return Plus()
+
+mx.operator.register("plus")(PlusProp)
+y = mx.nd.Custom(x, op_type="plus")
+next_call = lambda: mx._mxrt.next_custom_call(True)
+# Python keeps the memory of pairs that are gone.
+pairs = [tuple([i, i]) for i in range(5000)]
+assert refused(0, next_call) is None
+taken = next_call()
+assert taken[1], "nobody else waits for calls"
+_custom._threads._answer(*taken)
+assert y.asnumpy().tolist() == [2, 2, 2]
+"""
+
+
+def test_a_number_for_which_python_has_no_memory_is_told_later() -> None:
+    pytest.importorskip("_testcapi")
+    is_usable(NO_NUMBERS)

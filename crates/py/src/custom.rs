@@ -9,6 +9,7 @@ use mxrt_engine::{FailureKind, ForkSafeMutex, ForkSafeOnce, OpError, set_inside_
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes, Question, register_custom_operators};
 use mxrt_tensor::{DType, NDArray, PartialShape, UnknownDType};
 use pyo3::exceptions::PyBaseException;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use smallvec::SmallVec;
@@ -234,31 +235,48 @@ pub(crate) fn custom_thread_refused() {
 
 /// Waits for a call. Returns its number, and whether the caller must start another thread, which is
 /// already counted. `None` means that the thread is not needed any more. `first` says that the
-/// thread has just been started.
+/// thread has just been started. Where Python has no memory for the answer this is a MemoryError,
+/// and as if the thread had not asked.
 #[pyfunction]
-pub(crate) fn next_custom_call(py: Python<'_>, first: bool) -> Option<(u64, bool)> {
-    py.detach(|| {
-        let hall = hall();
-        let mut state = hall.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if first {
-            state.starting = state.starting.saturating_sub(1);
-        }
-        state.idle += 1;
-        loop {
-            if let Some(number) = state.numbers.pop_front() {
-                state.idle -= 1;
-                let alone = state.idle + state.starting == 0;
-                state.starting += usize::from(alone);
-                return Some((number, alone));
-            }
-            let waited = hall.arrived.wait_timeout(state, REST).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
-            if waited.1.timed_out() && state.numbers.is_empty() && state.idle > 1 {
-                state.idle -= 1;
-                return None;
-            }
-        }
+pub(crate) fn next_custom_call(py: Python<'_>, first: bool) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let Some((number, alone)) = py.detach(|| next_number(first)) else { return Ok(None) };
+    // SAFETY: the calls return a new object or null with an error, and borrow what they are given.
+    let answer = unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(number)).and_then(|number| {
+            let alone = if alone { ffi::Py_True() } else { ffi::Py_False() };
+            Bound::from_owned_ptr_or_err(py, ffi::PyTuple_Pack(2, number.as_ptr(), alone))
+        })
+    };
+    answer.map(Some).inspect_err(|_| {
+        hall().change(|state| {
+            state.numbers.push_front(number);
+            state.starting += usize::from(first);
+            state.starting = state.starting.saturating_sub(usize::from(alone));
+        });
     })
+}
+
+fn next_number(first: bool) -> Option<(u64, bool)> {
+    let hall = hall();
+    let mut state = hall.state.lock().unwrap_or_else(PoisonError::into_inner);
+    if first {
+        state.starting = state.starting.saturating_sub(1);
+    }
+    state.idle += 1;
+    loop {
+        if let Some(number) = state.numbers.pop_front() {
+            state.idle -= 1;
+            let alone = state.idle + state.starting == 0;
+            state.starting += usize::from(alone);
+            return Some((number, alone));
+        }
+        let waited = hall.arrived.wait_timeout(state, REST).unwrap_or_else(PoisonError::into_inner);
+        state = waited.0;
+        if waited.1.timed_out() && state.numbers.is_empty() && state.idle > 1 {
+            state.idle -= 1;
+            return None;
+        }
+    }
 }
 
 /// Takes a call: its adapter, inputs, outputs and states. `None` if the call has ended. Also

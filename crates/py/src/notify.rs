@@ -2,6 +2,7 @@
 //! Python; one Python thread takes the numbers and calls what belongs to them.
 
 use crate::ndarray::NDArrayBase;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -45,13 +46,33 @@ pub(crate) fn notify_when_ready(array: &Bound<'_, NDArrayBase>, number: u64) {
     });
 }
 
-/// Waits for numbers.
+/// Waits for numbers, and returns them in their order. Where Python has no memory for the list this
+/// is a MemoryError, and the next call returns them.
 #[pyfunction]
-pub(crate) fn next_notices(py: Python<'_>) -> Vec<u64> {
-    py.detach(|| {
+pub(crate) fn next_notices(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let numbers = py.detach(|| {
         let notices = notices();
         let numbers = notices.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = notices.arrived.wait_while(numbers, |numbers| numbers.is_empty());
         std::mem::take(&mut *wait.unwrap_or_else(PoisonError::into_inner))
+    });
+    list_of(py, &numbers).inspect_err(|_| {
+        let mut later = notices().numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(later.splice(0..0, numbers));
     })
+}
+
+/// A list of numbers, or the error of Python, for which the conversion of a vector panics.
+fn list_of<'py>(py: Python<'py>, numbers: &[u64]) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the calls return a new object or null with an error; the list is one.
+    unsafe {
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(0))?;
+        for number in numbers {
+            let number = Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromUnsignedLongLong(*number))?;
+            if ffi::PyList_Append(list.as_ptr(), number.as_ptr()) != 0 {
+                return Err(PyErr::fetch(py));
+            }
+        }
+        Ok(list)
+    }
 }
