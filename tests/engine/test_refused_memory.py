@@ -170,6 +170,39 @@ def test_without_memory_there_is_an_error_or_an_answer(flow: str, room: int, tmp
     assert result.stdout.split()[-1] == "usable"
 
 
+NO_OBJECT = """
+import sys
+import _testcapi
+import numpy as np
+import mxrt as mx
+
+class Own(mx.nd.NDArray):
+    pass
+
+x, y = mx.nd.ones((2,)), mx.np.ones((2,))
+csr = mx.nd.array(np.eye(3)).tostype("csr")
+for call in (lambda: Own(x), lambda: y + 1, lambda: csr * 2, symbol.get_internals):
+    call()
+    for number in range(60):
+        try:
+            _testcapi.set_nomemory(number, number + 1)
+            try:
+                call()
+            finally:
+                _testcapi.remove_mem_hooks()
+        except BaseException:
+            pass
+print("usable")
+"""
+
+
+def test_an_object_for_which_python_has_no_memory_ends_no_process(tmp_path) -> None:
+    pytest.importorskip("_testcapi")
+    result = run_python(NO_OBJECT, tmp_path)
+    assert result.returncode == 0, f"{result.returncode}\n{result.stderr[-2000:]}"
+    assert result.stdout.split() == ["usable"]
+
+
 NO_RESULT = """
 import _testcapi, sys
 import mxrt as mx
