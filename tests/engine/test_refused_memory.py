@@ -181,7 +181,16 @@ class Own(mx.nd.NDArray):
 
 x, y = mx.nd.ones((2,)), mx.np.ones((2,))
 csr = mx.nd.array(np.eye(3)).tostype("csr")
-for call in (lambda: Own(x), lambda: y + 1, lambda: csr * 2, symbol.get_internals):
+with open(sys.argv[1] + "/a.csv", "w") as file:
+    file.write("1,2\\n" * 10)
+batches = mx.io.CSVIter(data_csv=file.name, data_shape=(2,), batch_size=5)
+
+def batch():
+    batches.reset()
+    return batches.next().index
+
+symbol = mx.sym.var("x")
+for call in (lambda: Own(x), lambda: y + 1, lambda: csr * 2, symbol.get_internals, batch):
     call()
     for number in range(60):
         try:

@@ -71,7 +71,8 @@ impl BatchReader {
         let raised = |e: DataError| errors::from_op(py, &OpError::from(e));
         let skipped = skipped.into_iter().map(|e| raised(e).into_value(py).into_bound(py).into_any()).collect();
         let Some(batch) = next.map_err(raised)? else { return Ok((None, skipped, None)) };
-        let index = PyArray1::from_vec(py, batch.index).into_any();
+        // `from_vec` does not look whether NumPy has memory for the array.
+        let index = PyArray1::from_slice(py, &batch.index).into_any();
         let arrays = (wrap(py, batch.data)?, wrap(py, batch.label)?, batch.pad, index);
         Ok((Some(arrays), skipped, batch.inexact_label))
     }
