@@ -51,9 +51,26 @@ pub(crate) fn might_wait() -> Result<(), Code> {
 
 /// A piece of work that can be done again.
 pub(crate) enum Node {
-    Kernel { kernel: &'static HostKernel, grid: [c_uint; 3], block: [c_uint; 3], shared: usize, arguments: Arguments },
-    Copy { to: u64, from: u64, bytes: usize },
-    Clear { at: u64, bytes: usize },
+    Kernel {
+        kernel: &'static HostKernel,
+        grid: [c_uint; 3],
+        block: [c_uint; 3],
+        shared: usize,
+        arguments: Arguments,
+    },
+    Copy {
+        to: u64,
+        from: u64,
+        bytes: usize,
+    },
+    Clear {
+        at: u64,
+        bytes: usize,
+    },
+    /// Work of a library.
+    Library(Arc<dyn Fn() + Send + Sync>),
+    /// Another graph.
+    Graph(Arc<Vec<Node>>),
 }
 
 /// `CUgraph` and `CUgraphExec`.
@@ -90,6 +107,11 @@ impl Graph {
     pub fn push(&mut self, node: Node) -> Result<(), Code> {
         Arc::get_mut(&mut self.nodes).ok_or(INVALID_VALUE)?.push(node);
         Ok(())
+    }
+
+    /// The graph as a node of another one.
+    pub fn as_node(&self) -> Node {
+        Node::Graph(self.nodes.clone())
     }
 
     /// `cuGraphInstantiateWithFlags`.
@@ -143,6 +165,8 @@ impl Node {
             },
             // SAFETY: as above.
             Node::Clear { at, bytes } => unsafe { place(*at).write_bytes(0, *bytes) },
+            Node::Library(work) => work(),
+            Node::Graph(nodes) => nodes.iter().for_each(Node::run),
         }
     }
 }

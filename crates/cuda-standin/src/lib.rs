@@ -29,14 +29,20 @@
 //! | `STANDIN_LAUNCHED` | a file for the names of kernels that are asked for |
 //! | `STANDIN_NVRTC`, `STANDIN_NVRTC_FAILS` | the version of its NVRTC times ten (129), and what compiling returns (0) |
 //! | `STANDIN_COMPILED` | a file for the names of texts that are compiled, and what for |
+//! | `STANDIN_CUBLASLT`, `STANDIN_CUDNN` | the versions of its cuBLASLt (130100) and its cuDNN (91300) |
+//! | `STANDIN_LIBRARY_FAULTS` | `function:after:status`, separated by commas: the call after so many calls of a library's function fails; with `after+` all that follow, too |
+//! | `STANDIN_LIBRARY_CALLS` | a file for the functions of libraries that are called, and what for |
 //! | `STANDIN_CAPABILITY` | the compute capability of the GPUs, times ten (90) |
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |
 #![allow(non_snake_case)]
 
 mod capture;
+mod cublaslt;
+mod cudnn;
 mod elf;
 mod graph;
 mod kernels;
+mod libraries;
 mod nvrtc;
 mod state;
 
@@ -204,6 +210,12 @@ api! {
             return Err(INVALID_VALUE);
         }
         add_node(made, graph, (behind, count), Node::Clear { at: clear.dst, bytes: clear.width })
+    }
+    fn cuGraphAddChildGraphNode(made: *mut Ptr, graph: Ptr, behind: *const Ptr, count: usize, part: Ptr) {
+        here()?;
+        // SAFETY: a graph of the caller's.
+        let part: &Graph = unsafe { part.cast::<Graph>().as_ref() }.ok_or(INVALID_VALUE)?;
+        add_node(made, graph, (behind, count), part.as_node())
     }
     fn cuGraphInstantiateWithFlags(made: *mut Ptr, graph: Ptr, _flags: u64) {
         here()?;

@@ -76,6 +76,8 @@ table! {
     cuStreamDestroy_v2(CUstream);
     cuStreamWaitEvent(CUstream, CUevent, c_uint);
     cuStreamIsCapturing(CUstream, *mut c_uint);
+    cuStreamBeginCapture_v2(CUstream, c_uint);
+    cuStreamEndCapture(CUstream, *mut CUgraph);
     cuThreadExchangeStreamCaptureMode(*mut c_uint);
     cuGraphCreate(*mut CUgraph, c_uint);
     /// The older function takes what the fields have in common.
@@ -85,6 +87,7 @@ table! {
     cuGraphAddMemsetNode(
         *mut CUgraphNode, CUgraph, *const CUgraphNode, usize, *const CUDA_MEMSET_NODE_PARAMS, CUcontext
     );
+    cuGraphAddChildGraphNode(*mut CUgraphNode, CUgraph, *const CUgraphNode, usize, CUgraph);
     cuGraphInstantiateWithFlags(*mut CUgraphExec, CUgraph, u64);
     cuGraphLaunch(CUgraphExec, CUstream);
     cuGraphDestroy(CUgraph);

@@ -10,6 +10,7 @@ use crate::graph::Builder;
 use crate::module::{Function, Grid, Image, Modules, load_function};
 use crate::nvrtc::{self, Text};
 use crate::peers;
+use crate::provider::{self, Providers};
 use crate::thread::{Alone, Thread, raw_event, raw_graph};
 use cudarc::driver::sys::CUstream;
 use mxrt_engine::device::{
@@ -58,8 +59,8 @@ pub struct CudaDevice {
     /// Whether a thread asks longer than others.
     asking: AtomicBool,
     /// The graph that is being recorded, and the stream that the work for it is submitted to.
-    recording: Mutex<Option<Builder>>,
-    recorded_stream: AtomicU64,
+    pub(crate) recording: Mutex<Option<Builder>>,
+    pub(crate) recorded_stream: AtomicU64,
     /// The last record of each event: its stream, and its number there.
     records: Mutex<HashMap<EventHandle, (StreamHandle, u64)>>,
     next_record: AtomicU64,
@@ -71,6 +72,7 @@ pub struct CudaDevice {
     capability: (i32, i32),
     multiprocessors: u32,
     modules: Modules,
+    pub(crate) providers: Providers,
 }
 
 /// An event that was complete at a known time.
@@ -84,7 +86,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn raw_stream(stream: StreamHandle) -> CUstream {
+pub(crate) fn raw_stream(stream: StreamHandle) -> CUstream {
     std::ptr::with_exposed_provenance_mut(stream.0 as usize)
 }
 
@@ -142,13 +144,16 @@ impl CudaDevice {
             capability,
             multiprocessors,
             modules: Modules::default(),
+            providers: Providers::default(),
         };
         device.greatest = device.greatest_priority()?;
         device.base_stream = device.new_stream(StreamKind::Compute)?;
         let base = device.new_base(Duration::from_secs(30))?;
         *lock(&device.base) = base;
         peers::introduce(api, ordinal, context);
-        Ok(Arc::new(device))
+        let device = Arc::new(device);
+        provider::note_open(index, &device);
+        Ok(device)
     }
 
     /// The greatest priority that a stream can have.
@@ -235,7 +240,7 @@ impl CudaDevice {
     }
 
     /// Calls the driver with this device's context, and leaves the thread as it was.
-    fn with<T>(&self, call: impl FnOnce(&Api) -> T) -> Result<T, DeviceError> {
+    pub(crate) fn with<T>(&self, call: impl FnOnce(&Api) -> T) -> Result<T, DeviceError> {
         if fork::in_child() {
             return Err(in_child());
         }

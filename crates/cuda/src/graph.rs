@@ -1,14 +1,16 @@
 //! CUDA graphs, built node by node, each node after the previous one. Capturing a stream would be
 //! less work. But while any stream of a context captures, the driver refuses calls that wait for
 //! the whole context: calls of other libraries in the process would fail, as was observed for
-//! `torch.cuda.synchronize()`.
+//! `torch.cuda.synchronize()`. What a library submits can only be captured: its stream captures
+//! during that call alone, and the result is one node.
 
 use crate::api::Api;
-use crate::context::Context;
+use crate::context::{Context, RELAXED};
 use crate::errors::check;
 use crate::module::{Function, Grid};
 use cudarc::driver::sys::{
     CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
+    CUstream,
 };
 use mxrt_engine::device::DeviceError;
 use std::ffi::c_void;
@@ -109,6 +111,31 @@ impl Builder {
         let add = api.cuGraphAddMemsetNode;
         // SAFETY: contract.
         self.add(|made, graph, behind, count| unsafe { add(made, graph, behind, count, &clear, context.0) })
+    }
+
+    /// Adds what `submit` submits to a stream as one node.
+    pub fn captured(
+        &mut self,
+        api: &Api,
+        stream: CUstream,
+        submit: impl FnOnce() -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        // SAFETY: a stream of the device.
+        check(unsafe { (api.cuStreamBeginCapture_v2)(stream, RELAXED) })?;
+        let submitted = submit();
+        let mut part: CUgraph = std::ptr::null_mut();
+        // SAFETY: as above, and a variable for the result.
+        let ended = check(unsafe { (api.cuStreamEndCapture)(stream, &mut part) });
+        let added = submitted.and(ended).and_then(|()| {
+            let add = api.cuGraphAddChildGraphNode;
+            // SAFETY: a whole graph, which the driver copies.
+            check(self.add(|made, graph, behind, count| unsafe { add(made, graph, behind, count, part) }))
+        });
+        if !part.is_null() {
+            // SAFETY: the graph of the capture, which nothing uses any more.
+            let _ = unsafe { (api.cuGraphDestroy)(part) };
+        }
+        added
     }
 
     /// The graph in launchable form.

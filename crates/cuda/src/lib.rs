@@ -20,11 +20,15 @@
 //! | `library.rs` | the optional libraries: path and version |
 //! | `nvrtc.rs` | kernels compiled at run time |
 //! | `cache.rs` | these on the disk |
+//! | `provider.rs` | libraries that compute in place of mxrt's kernels, if the settings name them |
+//! | `cublaslt.rs`, `cudnn.rs` | products by cuBLASLt, convolutions by cuDNN |
 
 mod api;
 mod cache;
 mod completion;
 mod context;
+mod cublaslt;
+mod cudnn;
 mod device;
 mod driver;
 mod errors;
@@ -34,12 +38,16 @@ mod library;
 mod module;
 mod nvrtc;
 mod peers;
+mod provider;
 mod thread;
 
 pub use cache::set_cache_folder;
+pub use cublaslt::{Factor, MatrixProduct, ProductMath, ProductOperands, ProductPlan};
+pub use cudnn::{ConvolutionOperands, ConvolutionPlan, PlaneConvolution};
 pub use device::CudaDevice;
 pub use driver::{CudaDriver, DriverStatus, GpuFacts, status};
 pub use errors::{classify, error_name};
 pub use library::{LibraryStatus, libraries, set_library_roots};
 pub use module::{Function, Grid, Image};
 pub use nvrtc::{Text, compile};
+pub use provider::{Provider, ProviderSettings, provider_settings, set_providers};

@@ -1,9 +1,46 @@
 //! The optional libraries of CUDA: where they are, and which version. `mxrt doctor` names them. Of
-//! NVRTC there is more in `nvrtc.rs`; nothing needs the others yet.
+//! NVRTC there is more in `nvrtc.rs`, of the others in `provider.rs`.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::sync::OnceLock;
+
+/// Defines `Functions`, a table of functions of a library that return numbers.
+macro_rules! functions {
+    ($($name:ident($($type:ty),* $(,)?);)*) => {
+        struct Functions {
+            $($name: unsafe extern "C" fn($($type),*) -> std::ffi::c_int,)*
+        }
+
+        impl Functions {
+            /// Looks all functions up; an error names those that are missing.
+            fn load(library: &$crate::library::Opened) -> Result<Functions, String> {
+                let mut missing: Vec<&str> = Vec::new();
+                $(
+                    let $name = {
+                        let name = std::ffi::CString::new(stringify!($name)).unwrap_or_default();
+                        let at = library.symbol(&name);
+                        if at.is_null() {
+                            missing.push(stringify!($name));
+                        }
+                        // SAFETY: the signature is that of the library's header; null is none.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut std::ffi::c_void,
+                                Option<unsafe extern "C" fn($($type),*) -> std::ffi::c_int>,
+                            >(at)
+                        }
+                    };
+                )*
+                match ($($name,)*) {
+                    ($(Some($name),)*) => Ok(Functions { $($name,)* }),
+                    _ => Err(format!("{} lacks {}", library.path, missing.join(", "))),
+                }
+            }
+        }
+    };
+}
+pub(crate) use functions;
 
 /// The known facts about a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +70,9 @@ static LIBRARIES: [Library; 3] = [
     Library {
         name: "cuBLASLt",
         files: &["libcublasLt.so.13", "libcublasLt.so.12"],
-        version: |find| number(find(c"cublasLtGetVersion"), [10_000, 100]),
+        version: |find| number(find(c"cublasLtGetVersion")).map(words),
     },
-    Library {
-        name: "cuDNN",
-        files: &["libcudnn.so.9"],
-        version: |find| number(find(c"cudnnGetVersion"), [10_000, 100]),
-    },
+    Library { name: "cuDNN", files: &["libcudnn.so.9"], version: |find| number(find(c"cudnnGetVersion")).map(words) },
 ];
 
 fn nvrtc_version(find: Find<'_>) -> Option<String> {
@@ -55,16 +88,20 @@ fn nvrtc_version(find: Find<'_>) -> Option<String> {
     (result == 0).then(|| format!("{major}.{minor}"))
 }
 
-/// The version of a library that returns one number.
-fn number(function: *mut c_void, [major, minor]: [usize; 2]) -> Option<String> {
+/// The number that a function without arguments returns, as those for versions do.
+pub(crate) fn number(function: *mut c_void) -> Option<usize> {
     if function.is_null() {
         return None;
     }
     // SAFETY: the signature in the libraries' headers.
     let function: unsafe extern "C" fn() -> usize = unsafe { std::mem::transmute(function) };
     // SAFETY: no arguments.
-    let version = unsafe { function() };
-    Some(format!("{}.{}.{}", version / major, version % major / minor, version % minor))
+    Some(unsafe { function() })
+}
+
+/// The version that a number of cuBLASLt or cuDNN stands for.
+pub(crate) fn words(version: usize) -> String {
+    format!("{}.{}.{}", version / 10_000, version % 10_000 / 100, version % 100)
 }
 
 static ROOTS: OnceLock<Vec<PathBuf>> = OnceLock::new();

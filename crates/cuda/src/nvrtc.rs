@@ -7,7 +7,7 @@
 
 use crate::cache;
 use crate::driver::served;
-use crate::library::Opened;
+use crate::library::{Opened, functions};
 use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -96,41 +96,11 @@ fn compilers() -> &'static [Result<Nvrtc, String>] {
     })
 }
 
-macro_rules! table {
-    ($($name:ident($($type:ty),*);)*) => {
-        struct Functions {
-            $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
-        }
-
-        impl Functions {
-            /// Looks all functions up; an error names those that are missing.
-            fn load(library: &Opened) -> Result<Functions, String> {
-                let mut missing: Vec<&str> = Vec::new();
-                $(
-                    let $name = {
-                        let name = CString::new(stringify!($name)).unwrap_or_default();
-                        let at = library.symbol(&name);
-                        if at.is_null() {
-                            missing.push(stringify!($name));
-                        }
-                        // SAFETY: the signature is that of NVRTC's header; null is none.
-                        unsafe { std::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn($($type),*) -> c_int>>(at) }
-                    };
-                )*
-                match ($($name,)*) {
-                    ($(Some($name),)*) => Ok(Functions { $($name,)* }),
-                    _ => Err(format!("{} lacks {}", library.path, missing.join(", "))),
-                }
-            }
-        }
-    };
-}
-
 /// A program of NVRTC.
 type Handle = *mut c_void;
 type Texts = *const *const c_char;
 
-table! {
+functions! {
     nvrtcVersion(*mut c_int, *mut c_int);
     nvrtcGetNumSupportedArchs(*mut c_int);
     nvrtcGetSupportedArchs(*mut c_int);
