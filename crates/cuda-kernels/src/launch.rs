@@ -2,10 +2,11 @@
 
 use crate::arguments::{AXES, AxesArgument};
 use crate::image::image;
+use crate::providers::LibraryStep;
 use mxrt_cuda::{CudaDevice, Function, Grid, Text};
 use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice};
 use mxrt_engine::{DeviceCtx, OpError};
-use mxrt_ops::{DeviceKernel, DeviceOperands};
+use mxrt_ops::{DeviceKernel, DeviceOperands, LibraryUse};
 use mxrt_tensor::{DType, TensorType};
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
@@ -28,6 +29,8 @@ type Enqueue = dyn Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError
 pub(crate) struct Bound {
     enqueue: Box<Enqueue>,
     compiled: Option<Arc<Compiled>>,
+    /// a library that computes it where it has an algorithm
+    library: Option<Box<dyn LibraryStep>>,
 }
 
 /// A text that is made when a plan prepares it; without that there is none.
@@ -41,7 +44,7 @@ impl Bound {
     pub fn new(
         enqueue: impl Fn(&DeviceCtx<'_>, &DeviceOperands<'_>) -> Result<(), OpError> + Send + Sync + 'static,
     ) -> Bound {
-        Bound { enqueue: Box::new(enqueue), compiled: None }
+        Bound { enqueue: Box::new(enqueue), compiled: None, library: None }
     }
 
     /// One kernel whose argument is made of addresses; nothing for arrays without elements.
@@ -73,7 +76,19 @@ impl Bound {
             }),
             None => Ok(()),
         };
-        Bound { enqueue: Box::new(enqueue), compiled: Some(compiled) }
+        Bound { enqueue: Box::new(enqueue), compiled: Some(compiled), library: None }
+    }
+}
+
+impl Bound {
+    /// Submits its own work.
+    pub fn run(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError> {
+        (self.enqueue)(ctx, operands)
+    }
+
+    /// The same, by a library where it has an algorithm.
+    pub fn or_library(self, library: Option<Box<dyn LibraryStep>>) -> Bound {
+        Bound { library, ..self }
     }
 }
 
@@ -85,7 +100,18 @@ impl DeviceKernel for Bound {
     }
 
     fn enqueue(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError> {
-        (self.enqueue)(ctx, operands)
+        match &self.library {
+            Some(library) if library.enqueue(ctx, operands)? => Ok(()),
+            _ => self.run(ctx, operands),
+        }
+    }
+
+    fn library(&self, device: &OpenDevice) -> Result<Option<LibraryUse>, OpError> {
+        let Some(step) = &self.library else { return Ok(None) };
+        let library = step.provider().name();
+        let used = cuda(&**device.backend()).and_then(|backend| step.serves(backend));
+        let used = used.map_err(|error| device.op_error(&error, &format!("choosing an algorithm of {library}")))?;
+        Ok(Some(LibraryUse { library, used }))
     }
 }
 
@@ -116,7 +142,8 @@ pub(crate) fn small<const N: usize>(values: [usize; N]) -> Option<[i32; N]> {
     Some(made)
 }
 
-fn cuda(backend: &dyn Device) -> Result<&CudaDevice, DeviceError> {
+/// The GPU that a backend is.
+pub(crate) fn cuda(backend: &dyn Device) -> Result<&CudaDevice, DeviceError> {
     let other = || DeviceError::new(ErrorClass::Recoverable, 101, "the kernels of CUDA on a device of another kind");
     backend.as_any().downcast_ref::<CudaDevice>().ok_or_else(other)
 }
@@ -131,6 +158,12 @@ pub(crate) fn device<'a>(ctx: &DeviceCtx<'a>) -> Result<&'a CudaDevice, OpError>
 pub(crate) fn load(device: &OpenDevice) -> Result<(), OpError> {
     let loaded = cuda(&**device.backend()).and_then(|backend| backend.load(image));
     loaded.map_err(|error| device.op_error(&error, "loading the kernels"))
+}
+
+/// Opens the libraries that the settings name for this GPU, unless they are open.
+pub(crate) fn open_libraries(device: &OpenDevice) -> Result<(), OpError> {
+    let opened = cuda(&**device.backend()).and_then(CudaDevice::check_providers);
+    opened.map_err(|error| device.op_error(&error, "opening libraries"))
 }
 
 /// Submits a kernel whose argument is of the layout that its text declares.

@@ -11,6 +11,8 @@ mod columns;
 mod correlation;
 mod counting;
 mod ctc;
+mod cublaslt;
+mod cudnn;
 mod deformable;
 mod density;
 mod detection;
@@ -35,6 +37,7 @@ mod places;
 mod pooling;
 mod product;
 mod proposals;
+mod providers;
 mod random;
 mod recurrent;
 mod reduce;
@@ -52,7 +55,7 @@ mod warpgroup;
 
 use launch::Bound;
 use mxrt_engine::device::OpenDevice;
-use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
+use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, OpError};
 use mxrt_ops::{DeviceKernel, DeviceKernels, DeviceOperands, KernelForm, Signature};
 use mxrt_tensor::RegionKernels;
 use mxrt_tensor::index::Region;
@@ -118,6 +121,11 @@ fn each_by_itself(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound>
     }))
 }
 
+/// The kernel of mxrt for a form.
+fn own_kernel(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound> {
+    GROUPS.iter().find_map(|group| group(form, signature))
+}
+
 /// The kernels that GPUs of a compute capability have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelStatus {
@@ -135,12 +143,21 @@ pub fn kernel_status(capability: (i32, i32)) -> KernelStatus {
 
 impl DeviceKernels for CudaKernels {
     fn check(&self, device: &OpenDevice) -> Result<(), OpError> {
-        launch::load(device)
+        launch::load(device)?;
+        launch::open_libraries(device)
     }
 
     fn bind(&self, form: &KernelForm, signature: &Signature<'_>) -> Option<Box<dyn DeviceKernel>> {
-        let bound = GROUPS.iter().find_map(|group| group(form, signature))?;
-        Some(Box::new(bound))
+        let own = own_kernel(form, signature).or_else(|| cudnn::bind_filters_first(form, signature, own_kernel))?;
+        Some(Box::new(own.or_library(providers::offer(form, signature))))
+    }
+
+    fn wants_filters_first(&self, device: DeviceId, form: &KernelForm, signature: &Signature<'_>) -> bool {
+        cudnn::wants_filters_first(device, form, signature)
+    }
+
+    fn has_libraries(&self) -> bool {
+        !mxrt_cuda::provider_settings().chosen.is_empty()
     }
 }
 

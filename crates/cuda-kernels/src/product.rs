@@ -180,7 +180,16 @@ pub(crate) fn bind(form: &KernelForm, signature: &Signature<'_>) -> Option<Bound
             }
             _ => None,
         },
-        KernelForm::Convolution { channels_last, kernel, stride, pad, dilate, groups, epilogue } => {
+        KernelForm::Convolution {
+            channels_last,
+            filters_first: false,
+            kernel,
+            stride,
+            pad,
+            dilate,
+            groups,
+            epilogue,
+        } => {
             let names = match channels_last {
                 false => [c"convolution_f16", c"convolution_bf16", c"convolution_f32", c"convolution_f64"],
                 true => [

@@ -45,12 +45,12 @@ pub use crate::definition::{
 pub use crate::execution::{
     Anchors, BoundOperatorCache, CallAttrs, ChannelsLast, DeviceKernel, DeviceKernelTable, DeviceKernels,
     DeviceOperands, DevicePar, DrawForm, EnginePar, Int8Form, Int8Windows, Invocation, Kernel, KernelCall, KernelForm,
-    KernelOptions, LastInput, MatrixForm, MatrixSteps, Move, Ordered, Packing, PositionKind, RandomForm, RandomKey,
-    RandomState, RangeSource, Resampling, SequenceKind, Signature, SumEpilogue, Triangle, Unpack, binary_picoseconds,
-    bind_device_kernel, bind_form, bind_kernel, catch_refusal, channels_last, channels_last_type, check_device_kernels,
-    costed_kernel_fn, elementwise_ns, form_of, in_place_kernel_fn, invoke, invoke_cached, invoke_late, kernel_fn,
-    name_operators_inside, no_kernel, program_picoseconds, run_late, set_device_kernels, streaming_ns,
-    unary_picoseconds,
+    KernelOptions, LastInput, LibraryUse, MatrixForm, MatrixSteps, Move, Ordered, Packing, PositionKind, RandomForm,
+    RandomKey, RandomState, RangeSource, Resampling, SequenceKind, Signature, SumEpilogue, Triangle, Unpack,
+    binary_picoseconds, bind_device_kernel, bind_form, bind_kernel, catch_refusal, channels_last, channels_last_type,
+    check_device_kernels, costed_kernel_fn, device_has_libraries, elementwise_ns, form_of, in_place_kernel_fn, invoke,
+    invoke_cached, invoke_late, kernel_fn, name_operators_inside, no_kernel, program_picoseconds, run_late,
+    set_device_kernels, streaming_ns, unary_picoseconds,
 };
 pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};
 pub use crate::image::decode::{ImageChannels, ImageFiles, set_image_files};

@@ -48,12 +48,14 @@ impl CachedOp {
         let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
         let record = times.clone();
         let note = move |run: &[u64]| record.lock().push(run.to_vec());
-        let measured = self.measure(segment, inputs, runs, clock, note, poll)?;
-        Ok(measured.map(|program| {
-            let mut report = program.report();
-            times.lock().iter().for_each(|run| report.add_run(run));
-            report
-        }))
+        let program = match self.measure(segment, inputs, runs, clock, note, poll)? {
+            Ok(program) => program,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut report = program.report();
+        times.lock().iter().for_each(|run| report.add_run(run));
+        self.note_libraries(&mut report, inputs)?;
+        Ok(Ok(report))
     }
 
     /// Runs the program for these inputs several times and notes the time of each step in each run.

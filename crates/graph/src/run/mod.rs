@@ -14,6 +14,7 @@ pub(crate) mod inputs;
 mod invoke;
 mod lacking;
 mod launch;
+mod libraries;
 mod measure;
 mod on_device;
 mod placed;

@@ -123,6 +123,7 @@ impl CachedOp {
         let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
         let mut report = self.plan(&types)?;
         let context = self.unbound.context(inputs);
+        self.note_libraries(&mut report, inputs)?;
         let lacking = self.lacking(context, types.into(), &mut Interrupter::never())?;
         if !lacking.is_empty() {
             report.note(self.on_host(context, &lacking));

@@ -2,7 +2,9 @@
 //! column]`: for devices whose kernels read them faster. Only forms that gain nothing by the other
 //! order are known here.
 
-use super::{KernelForm, Move, Signature};
+use super::device::wants_filters_first;
+use super::{KernelForm, KernelOptions, Move, Signature};
+use mxrt_engine::DeviceId;
 use mxrt_tensor::{Shape, TensorType};
 
 /// How a kernel with channels last wants an input.
@@ -12,8 +14,10 @@ pub enum LastInput {
     Image,
     /// the bytes as they are
     Same,
-    /// weights of a convolution, as [`KernelForm::Convolution`] says
+    /// weights of a convolution, `[kernel, channel of a group, filter]`
     Weights,
+    /// weights of a convolution, `[filter, kernel, channel of a group]`
+    FiltersFirst,
 }
 
 /// A form with channels last, and what it works on.
@@ -27,6 +31,23 @@ pub struct ChannelsLast {
     pub input_types: Vec<TensorType>,
     /// type of the result, which has its channels last
     pub output: TensorType,
+}
+
+impl ChannelsLast {
+    /// The same, with the weights of a convolution in the order that a device prefers.
+    pub fn on(mut self, device: DeviceId, options: KernelOptions) -> ChannelsLast {
+        let outputs = std::slice::from_ref(&self.output);
+        let signature = Signature { inputs: &self.input_types, outputs, options };
+        if wants_filters_first(device, &self.form, &signature)
+            && let KernelForm::Convolution { filters_first, .. } = &mut self.form
+            && let [h, w, c, o] = *self.input_types[1].shape
+        {
+            *filters_first = true;
+            self.inputs[1] = LastInput::FiltersFirst;
+            self.input_types[1] = TensorType::new(self.input_types[1].dtype, &[o, h, w, c][..]);
+        }
+        self
+    }
 }
 
 /// The type of `[image, channel, row, column]` with the channels last.
@@ -127,7 +148,7 @@ fn with_inputs(
     let types = inputs.iter().zip(signature.inputs).map(|(wanted, tensor)| match wanted {
         LastInput::Image => channels_last_type(tensor),
         LastInput::Same => Some(tensor.clone()),
-        LastInput::Weights => packed_weights_type(tensor),
+        LastInput::Weights | LastInput::FiltersFirst => packed_weights_type(tensor),
     });
     let input_types = types.collect::<Option<Vec<_>>>()?;
     Some(ChannelsLast { form, inputs, input_types, output })

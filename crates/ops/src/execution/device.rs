@@ -14,6 +14,26 @@ pub trait DeviceKernels: Send + Sync {
 
     /// A kernel for a form; `None`: there is none for these types.
     fn bind(&self, form: &KernelForm, signature: &Signature<'_>) -> Option<Box<dyn DeviceKernel>>;
+
+    /// Whether a device prefers a convolution of images with channels last with weights `[filter, kernel,
+    /// channel of a group]`.
+    fn wants_filters_first(&self, _device: DeviceId, _form: &KernelForm, _signature: &Signature<'_>) -> bool {
+        false
+    }
+
+    /// Whether libraries of the device's vendor may compute in place of kernels.
+    fn has_libraries(&self) -> bool {
+        false
+    }
+}
+
+/// A library that may compute in place of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LibraryUse {
+    /// name of the library
+    pub library: &'static str,
+    /// whether it computes this; if not, the kernel does
+    pub used: bool,
 }
 
 /// A form bound to types, for one kind of device. Immutable; enqueued any number of times.
@@ -21,6 +41,11 @@ pub trait DeviceKernel: Send + Sync {
     /// Does what takes long and is done once for each device, as compiling does. Plans call it before
     /// their first call there. Nothing depends on it but speed.
     fn prepare(&self, _device: &OpenDevice) {}
+
+    /// A library that may compute this, and whether it does on this device.
+    fn library(&self, _device: &OpenDevice) -> Result<Option<LibraryUse>, OpError> {
+        Ok(None)
+    }
 
     /// Submits its work to the op's stream and returns.
     fn enqueue(&self, ctx: &DeviceCtx<'_>, operands: &DeviceOperands<'_>) -> Result<(), OpError>;
@@ -54,6 +79,16 @@ fn kernels_of(device: DeviceId) -> Option<&'static dyn DeviceKernels> {
 /// Whether kernels run on this device at all. An error: nothing was enqueued.
 pub fn check_device_kernels(device: &OpenDevice) -> Result<(), OpError> {
     kernels_of(device.id()).map_or(Ok(()), |kernels| kernels.check(device))
+}
+
+/// Whether a device prefers weights of a convolution with the filters first.
+pub(super) fn wants_filters_first(device: DeviceId, form: &KernelForm, signature: &Signature<'_>) -> bool {
+    kernels_of(device).is_some_and(|kernels| kernels.wants_filters_first(device, form, signature))
+}
+
+/// Whether libraries of its vendor may compute on a device.
+pub fn device_has_libraries(device: &OpenDevice) -> bool {
+    kernels_of(device.id()).is_some_and(|kernels| kernels.has_libraries())
 }
 
 /// A device's kernel for an operator and complete types. If there is none, the error names the

@@ -394,6 +394,8 @@ pub enum KernelForm {
         /// filter]`; otherwise they are `[image, channel, pixels]` and `[filter, channel of a
         /// group, kernel]`
         channels_last: bool,
+        /// whether weights are `[filter, kernel, channel of a group]`; only with channels last
+        filters_first: bool,
         /// extents of a kernel
         kernel: [usize; 3],
         /// distances between kernels

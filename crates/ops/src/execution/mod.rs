@@ -24,8 +24,8 @@ pub(crate) use bound_operator::{check_call, check_context};
 pub use channels_last::{ChannelsLast, LastInput, channels_last, channels_last_type};
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
 pub use device::{
-    DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, bind_device_kernel, bind_form,
-    check_device_kernels, no_kernel, set_device_kernels,
+    DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, LibraryUse, bind_device_kernel, bind_form,
+    check_device_kernels, device_has_libraries, no_kernel, set_device_kernels,
 };
 pub use draw_form::DrawForm;
 pub(crate) use elements::{

@@ -106,6 +106,7 @@ pub(crate) fn convolution_form(attrs: &Attrs, epilogue: Epilogue) -> MaybeForm {
     let geometry = ConvGeometry::new(attrs)?;
     let form = KernelForm::Convolution {
         channels_last: false,
+        filters_first: false,
         kernel: three(&geometry.kernel, 1),
         stride: three(&geometry.stride, 1),
         pad: three(&geometry.pad, 0),

@@ -24,8 +24,8 @@ pub(super) struct Layouts {
     last: HashMap<Value, Value>,
     /// values that do not exist with channels first
     only_last: HashSet<Value>,
-    /// weights in the order of their kernels, by the value and the type that it is read as
-    packed: HashMap<(Value, TensorType), Value>,
+    /// weights in the order of their kernels, by the value, the type that it is read as, and the order
+    packed: HashMap<(Value, TensorType, [usize; 4]), Value>,
     /// values that have the bytes of another one in this layout
     alias: HashMap<Value, Value>,
     /// number of the next value, after the nodes of the graph
@@ -85,10 +85,12 @@ impl DeviceTarget {
             return Ok(None);
         }
         let Some(last) = channels_last(form, signature) else { return Ok(None) };
+        let last = last.on(self.device, signature.options);
         let inputs = || node.inputs.iter().copied().zip(&last.inputs);
         let of_use = match form {
             KernelForm::Convolution { .. } => inputs().all(|(value, wanted)| {
-                *wanted != LastInput::Weights || self.is_constant(values, self.root(values, value))
+                !matches!(wanted, LastInput::Weights | LastInput::FiltersFirst)
+                    || self.is_constant(values, self.root(values, value))
             }),
             _ => inputs().any(|(value, wanted)| *wanted == LastInput::Image && self.is_only_last(values, value)),
         };
@@ -103,7 +105,8 @@ impl DeviceTarget {
             reads.push(match wanted {
                 LastInput::Image => self.last(values, *value)?,
                 LastInput::Same => self.first(values, *value)?,
-                LastInput::Weights => self.packed(values, *value)?,
+                LastInput::Weights => self.packed(values, *value, [2, 3, 1, 0])?,
+                LastInput::FiltersFirst => self.packed(values, *value, [0, 2, 3, 1])?,
             });
         }
         let output = self.layouts.new_value(last.output, false);
@@ -162,16 +165,16 @@ impl DeviceTarget {
         Ok(last)
     }
 
-    /// Weights in the order of convolutions with channels last.
-    fn packed(&mut self, values: &GraphValues<'_>, value: Value) -> Result<Value, OpError> {
+    /// Weights with their axes in the order of convolutions with channels last.
+    fn packed(&mut self, values: &GraphValues<'_>, value: Value, axes: [usize; 4]) -> Result<Value, OpError> {
         let (weights, tensor) = (self.first(values, value)?, self.type_of(values, value)?);
-        let key = (weights, tensor.clone());
+        let key = (weights, tensor.clone(), axes);
         if let Some(packed) = self.layouts.packed.get(&key) {
             return Ok(*packed);
         }
-        let shape: Vec<usize> = [2, 3, 1, 0].map(|axis| tensor.shape[axis]).to_vec();
+        let shape: Vec<usize> = axes.map(|axis| tensor.shape[axis]).to_vec();
         let packed = self.layouts.new_value(TensorType::new(tensor.dtype, &shape[..]), true);
-        self.convert(values, weights, packed, &[2, 3, 1, 0])?;
+        self.convert(values, weights, packed, &axes)?;
         self.layouts.packed.insert(key, packed);
         Ok(packed)
     }

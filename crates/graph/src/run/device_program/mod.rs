@@ -25,9 +25,10 @@ use crate::ir::Graph;
 use crate::passes::COMPILE_CHAINS;
 use mxrt_engine::device::{KernelScope, OpenDevice, SpareMemory};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError, OpKind};
-use mxrt_ops::{DeviceOperands, RandomKey};
+use mxrt_ops::{DeviceOperands, LibraryUse, RandomKey};
 use mxrt_tensor::{CallLaunch, DeviceArguments, DeviceLaunch, InputUse, TensorType, launch_native};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,6 +77,19 @@ impl DeviceProgram {
         };
         self.lowered.constant_steps.iter().chain(&self.lowered.steps).for_each(|step| step.kernel.prepare(open));
         prepared.lock().push(open.id());
+    }
+
+    /// Libraries that may compute steps, with the nodes that they compute on a device, and the nodes
+    /// that mxrt's kernels compute in their place.
+    pub fn libraries(&self, open: &OpenDevice) -> Result<BTreeMap<&'static str, [Vec<String>; 2]>, OpError> {
+        let mut found: BTreeMap<&'static str, [Vec<String>; 2]> = BTreeMap::new();
+        for step in self.lowered.constant_steps.iter().chain(&self.lowered.steps) {
+            let library = step.kernel.library(open).map_err(|e| step.node.describe(e))?;
+            if let Some(LibraryUse { library, used }) = library {
+                found.entry(library).or_default()[usize::from(!used)].push(step.node.name.to_string());
+            }
+        }
+        Ok(found)
     }
 
     /// The recordings of a device.
