@@ -1,7 +1,7 @@
 //! The kinds of devices besides the CPU: one row each.
 
 use mxrt_cuda::CudaDriver;
-pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, libraries, set_library_roots};
+pub use mxrt_cuda::{DriverStatus, GpuFacts, LibraryStatus, Provider, ProviderSettings, libraries, set_library_roots};
 use mxrt_cuda_kernels::CudaKernels;
 pub use mxrt_cuda_kernels::{KernelStatus, kernel_status};
 use mxrt_engine::DeviceKind;
@@ -34,6 +34,7 @@ fn gpus(settings: &DeviceSettings) -> Arc<dyn Driver> {
         return settings.sim.driver(DeviceKind::GPU, settings.sim.gpus);
     }
     settings.place_cache();
+    mxrt_cuda::set_providers(settings.libraries.clone());
     CudaDriver::new(settings.cuda)
 }
 
@@ -46,11 +47,13 @@ pub struct DeviceSettings {
     pub cuda: bool,
     /// folder for kernels that were compiled at run time; `None`: in the user's folder of caches
     pub cache: Option<PathBuf>,
+    /// libraries that compute in place of kernels
+    pub libraries: ProviderSettings,
 }
 
 impl Default for DeviceSettings {
     fn default() -> Self {
-        DeviceSettings { sim: SimSettings::default(), cuda: true, cache: None }
+        DeviceSettings { sim: SimSettings::default(), cuda: true, cache: None, libraries: ProviderSettings::default() }
     }
 }
 

@@ -73,12 +73,18 @@ pub(crate) fn cache_folder() -> PyResult<Option<(PathBuf, Option<String>)>> {
     Ok(found.map(|(folder, checked)| (folder, checked.err().map(|error| error.to_string()))))
 }
 
-/// The optional libraries of CUDA: name, path, version, and why there is none. Opens them.
+/// An optional library of CUDA: name, path, version, the reason why there is none, and whether the
+/// settings name it; `None`: settings do not decide.
+type LibraryRow = (&'static str, Option<String>, Option<String>, Option<String>, Option<bool>);
+
+/// The optional libraries of CUDA. Opens them.
 #[pyfunction]
-#[allow(clippy::type_complexity)]
-pub(crate) fn gpu_libraries(py: Python<'_>) -> Vec<(&'static str, Option<String>, Option<String>, Option<String>)> {
+pub(crate) fn gpu_libraries(py: Python<'_>) -> PyResult<Vec<LibraryRow>> {
+    let settings = runtime::environment().map_err(|message| errors::plain(FailureKind::Value, message))?;
+    let chosen = &settings.devices.libraries.chosen;
+    let is_chosen = |name: &str| devices::Provider::of_name(name).map(|provider| chosen.contains(&provider));
     let found = py.detach(devices::libraries);
-    found.into_iter().map(|l| (l.name, l.path, l.version, l.reason)).collect()
+    Ok(found.into_iter().map(|l| (l.name, l.path, l.version, l.reason, is_chosen(l.name))).collect())
 }
 
 /// Says where packages of NVIDIA are: the folder `nvidia` of each folder on the search path. Reads

@@ -22,19 +22,22 @@ def gpu_rows() -> list[tuple[str, str]]:
 #: What to do about a library that is absent.
 _REMEDIES = {
     "NVRTC": "pip install 'mxrt[cuda13]', or cuda12",
-    "cuBLASLt": "nothing needs it yet",
-    "cuDNN": "nothing needs it yet",
+    "cuBLASLt": "needed only if MXRT_GPU_LIBRARIES names it: pip install nvidia-cublas",
+    "cuDNN": "needed only if MXRT_GPU_LIBRARIES names it: pip install nvidia-cudnn-cu13",
 }
 
 
 def library_rows() -> list[tuple[str, str]]:
-    """The optional libraries with path and version, or why one is absent. Opens them."""
+    """The optional libraries with path and version, or why one is absent, and whether the setting
+    MXRT_GPU_LIBRARIES names them. Opens them.
+    """
     rows = []
-    for name, path, version, reason in _mxrt.gpu_libraries():
+    for name, path, version, reason, chosen in _mxrt.gpu_libraries():
         if path is None:
             rows.append((name, f"absent: {reason}; {_REMEDIES[name]}"))
         else:
-            rows.append((name, f"{version or 'of unknown version'}, {path}"))
+            used = {True: ", used (MXRT_GPU_LIBRARIES)", False: ", not used", None: ""}[chosen]
+            rows.append((name, f"{version or 'of unknown version'}, {path}{used}"))
     return rows
 
 

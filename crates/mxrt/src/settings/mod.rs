@@ -97,6 +97,10 @@ impl Reading {
             engine.cores = both.map(|threads| threads.min(available));
             self.settings.warnings.append(&mut self.thread_warnings);
         }
+        let libraries = &self.settings.devices.libraries;
+        if libraries.tf32 && libraries.chosen.is_empty() {
+            self.without_effect.push(table::TF32);
+        }
         if !self.without_effect.is_empty() {
             let names = self.without_effect.join(", ");
             self.settings.warnings.push(format!("set in the environment, but without effect in mxrt: {names}"));
@@ -211,6 +215,22 @@ mod tests {
         assert_eq!(read(&set).unwrap().warnings, [line]);
         let same = [("MXNET_CUDA_ALLOW_TENSOR_CORE", "1"), ("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "0")];
         assert!(read(&same).unwrap().warnings.is_empty());
+    }
+
+    #[test]
+    fn libraries_are_words_and_may_round_if_mxnets_variable_says_so() {
+        let of = |set: &[(&str, &str)]| read(set).map(|settings| (settings.devices.libraries, settings.warnings));
+        assert_eq!(of(&[]).unwrap().0, crate::devices::ProviderSettings::default());
+        let both = of(&[("MXRT_GPU_LIBRARIES", "cudnn, cublaslt")]).unwrap().0.chosen;
+        assert_eq!(both, [crate::devices::Provider::Cudnn, crate::devices::Provider::CublasLt]);
+        let set = [("MXRT_GPU_LIBRARIES", " cublaslt "), ("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "1")];
+        let (libraries, warnings) = of(&set).unwrap();
+        assert!(libraries.chosen == [crate::devices::Provider::CublasLt] && libraries.tf32 && warnings.is_empty());
+        let error = of(&[("MXRT_GPU_LIBRARIES", "cublaslt,mkl")]).unwrap_err();
+        assert!(
+            error.starts_with("MXRT_GPU_LIBRARIES is 'cublaslt,mkl'; expected a list of cublaslt, cudnn"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::Reading;
 use crate::EngineKind;
-use crate::devices::SimWork;
+use crate::devices::{Provider, SimWork};
 use mxrt_engine::MAX_CORES;
 use mxrt_graph::PassChoice;
 use mxrt_ops::{ConvTable, KernelOptions};
@@ -39,6 +39,9 @@ const MODELS: &str = "Models";
 const OPERATORS: &str = "Engine";
 const GPUS: &str = "GPUs";
 const SIM: &str = "Simulated devices";
+
+/// The variable of MXNet that allows products of float32 to round.
+pub(super) const TF32: &str = "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION";
 
 /// More streams of a GPU hold memory and overlap nothing.
 const MAX_COMPUTE_STREAMS: usize = 16;
@@ -341,6 +344,20 @@ pub static SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    Setting {
+        name: "MXRT_GPU_LIBRARIES",
+        expects: "a list of cublaslt, cudnn",
+        default: "none",
+        doc: "Libraries of NVIDIA that compute in place of mxrt's kernels on GPUs: cublaslt products, cudnn \
+              convolutions of planes, both of float16 and float32. One that is named and cannot be used is an error of every call there.",
+        subject: GPUS,
+        read: |to, text| {
+            let words = text.split(',').map(|word| Provider::of_word(word.trim()));
+            let chosen = words.collect::<Option<Vec<_>>>();
+            to.settings.devices.libraries.chosen = chosen.ok_or(Wrong::Unexpected)?;
+            Ok(())
+        },
+    },
     without_effect!("MXNET_GPU_COPY_NTHREADS", "2", "", "copies have streams of their own, whose number is fixed."),
     without_effect!(
         "MXNET_GPU_MEM_POOL_TYPE",
@@ -362,12 +379,19 @@ pub static SETTINGS: &[Setting] = &[
         "1",
         "products of float16 run on tensor cores. 1, which says so, gives no warning."
     ),
-    without_effect!(
-        "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
-        "0",
-        "0",
-        "products of float32 are exact, except for graphs with `hybridize(precision=\"bf16\")`. 0 gives no warning."
-    ),
+    Setting {
+        name: TF32,
+        expects: "any value",
+        default: "0",
+        doc: "Other than 0: libraries of `MXRT_GPU_LIBRARIES` may round factors of float32 to TF32. Without them it is \
+              answered with a warning: mxrt's products of float32 are exact, except for graphs with \
+              `hybridize(precision=\"bf16\")`.",
+        subject: GPUS,
+        read: |to, text| {
+            to.settings.devices.libraries.tf32 = text != "0";
+            Ok(())
+        },
+    },
     Setting {
         name: "MXRT_SIM_DEVICES",
         expects: "a whole number",
