@@ -138,6 +138,9 @@ def checks(out: Path, programs: Path | None) -> list[list[Step]]:
         Step("lost", python(BENCHES / "lost.py"), 40),
         Step("capture", python(BENCHES / "capture.py"), 60),
     ]
+    libraries = {"MXRT_GPU_LIBRARIES": "cublaslt,cudnn"}
+    calls = python(TESTS / "cuda_kernels.py", "--orders", "0-0", "products", "layouts", "tiles")
+    made.append(Step("libraries", calls, 90, libraries, lines=4))
     for kind in ("ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync", "NaiveEngine"):
         models = python(TESTS / "device_models.py", "--complete", "--seeds", "2", *MODELS.split())
         if kind != "NaiveEngine":
@@ -163,9 +166,11 @@ def measures(out: Path, compiled: bool) -> list[Step]:
         for dtype in ("float16", "float32")
         for batch in (1, 64)
     ]
+    columns = python(BENCHES / "columns.py", "--json", str(out / "columns.json"))
     made = [
         Step("callers", python(BENCHES / "callers.py"), 60, lines=8),
         Step("table", python(BENCHES / "table.py", "--json", str(out / "table.json")), 120, lines=30),
+        Step("columns", columns, 60, lines=20),
         Step("where", python(BENCHES / "kernels.py", *profiled), 60, lines=90),
     ]
     if compiled:

@@ -169,6 +169,18 @@ def with_compiler(env: dict[str, str], folder: Path, *majors: int) -> dict[str, 
     return {**env, "LD_LIBRARY_PATH": f"{env['LD_LIBRARY_PATH']}:{folder}", **kept}
 
 
+def with_libraries(env: dict[str, str], folder: Path, *files: str) -> dict[str, str]:
+    """Variables for a child that finds these libraries of NVIDIA as well: the stand-in under other
+    names, in `folder`. Their calls are listed in `calls`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    library = (Path(env["LD_LIBRARY_PATH"]) / "libcuda.so.1").resolve()
+    for file in files:
+        (folder / file).symlink_to(library)
+    path = f"{env['LD_LIBRARY_PATH']}:{folder}"
+    return {**env, "LD_LIBRARY_PATH": path, "STANDIN_LIBRARY_CALLS": str(folder / "calls")}
+
+
 def in_threads(count: int, work: Callable[[int], None]) -> None:
     """Calls `work` with 0, 1, ... in as many threads at once, and waits for them; the first error
     is raised here.
