@@ -124,7 +124,7 @@ def cell(one: dict[str, Any]) -> str:
 
 
 def wrong(found: dict[str, Any]) -> list[str]:
-    """What is wrong with a row, in words."""
+    """The faults of a row, in words."""
     said = []
     for column in COLUMNS:
         one = found[column]

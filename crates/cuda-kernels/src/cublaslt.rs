@@ -117,8 +117,8 @@ fn math(signature: &Signature<'_>) -> Option<ProductMath> {
     }
 }
 
-/// Number of products, and steps between the matrices of each operand; none if they lie in no
-/// single row.
+/// Number of products, and steps between the matrices of each operand; none if they are not in one
+/// row.
 fn joined([outer, inner]: [usize; 2], operands: &[MatrixSteps; 3]) -> Option<(usize, [isize; 3])> {
     let steps = |axis: usize| operands.map(|matrix| matrix.steps[axis]);
     match (outer, inner) {
@@ -132,7 +132,8 @@ fn joined([outer, inner]: [usize; 2], operands: &[MatrixSteps; 3]) -> Option<(us
     }
 }
 
-/// A matrix of so many rows and columns to the library, whose columns are the rows of the form.
+/// A matrix with these numbers of rows and columns to the library, whose columns are the rows of the
+/// form.
 fn factor([rows, columns]: [usize; 2], matrix: &MatrixSteps, batch_step: isize) -> Option<Factor> {
     let [.., column_step, row_step] = matrix.steps;
     // The step of an axis with one element is any number.

@@ -86,7 +86,7 @@ impl Bound {
         (self.enqueue)(ctx, operands)
     }
 
-    /// The same, by a library where it has an algorithm.
+    /// Adds a library, which computes it where it has an algorithm.
     pub fn or_library(self, library: Option<Box<dyn LibraryStep>>) -> Bound {
         Bound { library, ..self }
     }

@@ -3,7 +3,7 @@
 //! is for the product that it was chosen for, on the device of its handle, with addresses of the
 //! alignment and memory of the size that it was chosen with.
 
-use crate::libraries::{Elements, destroy, library, make, note, submit};
+use crate::libraries::{FakeElements, destroy, library, make, note, submit};
 use crate::state::{CURRENT, number};
 use std::ffi::{c_int, c_void};
 
@@ -12,7 +12,7 @@ const EXECUTION_FAILED: c_int = 13;
 const NOT_SUPPORTED: c_int = 15;
 
 /// A handle, which belongs to a context.
-struct Handle {
+struct FakeLt {
     context: usize,
 }
 
@@ -25,8 +25,8 @@ struct Description {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Layout {
-    elements: Elements,
+struct FakeLayout {
+    elements: FakeElements,
     rows: u64,
     columns: u64,
     step: i64,
@@ -44,7 +44,7 @@ struct Preference {
 type Algorithm = [u64; 8];
 
 #[repr(C)]
-struct Found {
+struct FakeAnswer {
     algorithm: Algorithm,
     workspace: usize,
     state: c_int,
@@ -56,7 +56,7 @@ struct Found {
 const WORKSPACE: usize = 4096;
 
 /// The product that an algorithm is for; a bias may be anywhere.
-fn hash(description: &Description, layouts: [&Layout; 4]) -> u64 {
+fn hash(description: &Description, layouts: [&FakeLayout; 4]) -> u64 {
     let description = Description { bias: 0, ..description.clone() };
     let text = format!("{description:?} {layouts:?}");
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -77,20 +77,20 @@ unsafe fn known<'a, T>(at: *const T) -> Result<&'a T, c_int> {
 }
 
 /// Rows and columns of a factor as it is multiplied.
-fn shape(layout: &Layout, transposed: bool) -> [u64; 2] {
+fn shape(layout: &FakeLayout, transposed: bool) -> [u64; 2] {
     if transposed { [layout.columns, layout.rows] } else { [layout.rows, layout.columns] }
 }
 
 /// Refuses what is no product.
-fn check(description: &Description, [a, b, c, d]: [&Layout; 4]) -> Result<(), c_int> {
+fn check(description: &Description, [a, b, c, d]: [&FakeLayout; 4]) -> Result<(), c_int> {
     let ([rows, depth], [depth_of_b, columns]) =
         (shape(a, description.transposed[0]), shape(b, description.transposed[1]));
     let fits = depth == depth_of_b && [d.rows, d.columns] == [rows, columns] && c == d;
     let alike = [b, c, d].iter().all(|other| other.elements == a.elements && other.batch == a.batch);
     let dense = [a, b, d].iter().all(|layout| layout.step >= layout.rows as i64 && layout.batch_step >= 0);
     let computed = match a.elements {
-        Elements::Half => description.computed == 68,
-        Elements::Single => matches!(description.computed, 68 | 75 | 77),
+        FakeElements::Half => description.computed == 68,
+        FakeElements::Single => matches!(description.computed, 68 | 75 | 77),
     };
     if fits && alike && dense && computed && rows * depth * columns > 0 { Ok(()) } else { Err(INVALID_VALUE) }
 }
@@ -98,7 +98,7 @@ fn check(description: &Description, [a, b, c, d]: [&Layout; 4]) -> Result<(), c_
 /// A product in its turn on a stream.
 struct Work {
     description: Description,
-    layouts: [Layout; 3],
+    layouts: [FakeLayout; 3],
     at: [usize; 4],
     factors: [f32; 2],
     workspace: usize,
@@ -121,8 +121,8 @@ impl Work {
         }
     }
 
-    fn element(&self, a: &Layout, b: &Layout, d: &Layout, [batch, row, column]: [i64; 3]) {
-        let place = |layout: &Layout, [row, column]: [i64; 2], transposed: bool| {
+    fn element(&self, a: &FakeLayout, b: &FakeLayout, d: &FakeLayout, [batch, row, column]: [i64; 3]) {
+        let place = |layout: &FakeLayout, [row, column]: [i64; 2], transposed: bool| {
             let [row, column] = if transposed { [column, row] } else { [row, column] };
             batch * layout.batch_step + column * layout.step + row
         };
@@ -168,10 +168,10 @@ pub unsafe extern "C" fn cublasLtGetVersion() -> usize {
 }
 
 library! {
-    fn cublasLtCreate(made: *mut *mut Handle) {
+    fn cublasLtCreate(made: *mut *mut FakeLt) {
         note("create");
         // SAFETY: the caller's variable.
-        unsafe { make(made, Handle { context: CURRENT.get() }) }
+        unsafe { make(made, FakeLt { context: CURRENT.get() }) }
     }
     fn cublasLtMatmulDescCreate(made: *mut *mut Description, computed: c_int, scale: c_int) {
         if scale != 0 {
@@ -194,18 +194,18 @@ library! {
         }
         Ok(())
     }
-    fn cublasLtMatrixLayoutCreate(made: *mut *mut Layout, elements: c_int, rows: u64, columns: u64, step: i64) {
+    fn cublasLtMatrixLayoutCreate(made: *mut *mut FakeLayout, elements: c_int, rows: u64, columns: u64, step: i64) {
         let elements = match elements {
-            0 => Elements::Single,
-            2 => Elements::Half,
+            0 => FakeElements::Single,
+            2 => FakeElements::Half,
             _ => return Err(NOT_SUPPORTED),
         };
         // SAFETY: the caller's variable.
-        unsafe { make(made, Layout { elements, rows, columns, step, batch: 1, batch_step: 0 }) }
+        unsafe { make(made, FakeLayout { elements, rows, columns, step, batch: 1, batch_step: 0 }) }
     }
     // SAFETY: the caller's object.
-    fn cublasLtMatrixLayoutDestroy(at: *mut Layout) { unsafe { destroy(at) } }
-    fn cublasLtMatrixLayoutSetAttribute(at: *mut Layout, attribute: c_int, from: *const c_void, bytes: usize) {
+    fn cublasLtMatrixLayoutDestroy(at: *mut FakeLayout) { unsafe { destroy(at) } }
+    fn cublasLtMatrixLayoutSetAttribute(at: *mut FakeLayout, attribute: c_int, from: *const c_void, bytes: usize) {
         // SAFETY: the caller's object.
         let to = unsafe { at.as_mut() }.ok_or(INVALID_VALUE)?;
         // SAFETY: the caller's value.
@@ -238,8 +238,8 @@ library! {
         Ok(())
     }
     fn cublasLtMatmulAlgoGetHeuristic(
-        handle: *const Handle, description: *const Description, a: *const Layout, b: *const Layout, c: *const Layout,
-        d: *const Layout, preference: *const Preference, wanted: c_int, found: *mut Found, count: *mut c_int
+        handle: *const FakeLt, description: *const Description, a: *const FakeLayout, b: *const FakeLayout, c: *const FakeLayout,
+        d: *const FakeLayout, preference: *const Preference, wanted: c_int, found: *mut FakeAnswer, count: *mut c_int
     ) {
         // SAFETY: the caller's objects.
         let (handle, description, a, b, c, d, preference) = unsafe {
@@ -256,15 +256,15 @@ library! {
         let algorithm = [hash(description, [a, b, c, d]), handle.context as u64, of_a, of_b, of_c, of_d, bias, 1];
         // SAFETY: the caller's variables.
         unsafe {
-            found.write(Found { algorithm, workspace: WORKSPACE, state: 0, waves: 1.0, reserved: [0; 4] });
+            found.write(FakeAnswer { algorithm, workspace: WORKSPACE, state: 0, waves: 1.0, reserved: [0; 4] });
             count.write(1);
         }
         Ok(())
     }
     fn cublasLtMatmul(
-        handle: *const Handle, description: *const Description, alpha: *const f32, a: *const c_void,
-        of_a: *const Layout, b: *const c_void, of_b: *const Layout, beta: *const f32, c: *const c_void,
-        of_c: *const Layout, d: *mut c_void, of_d: *const Layout, algorithm: *const Algorithm, workspace: *mut c_void,
+        handle: *const FakeLt, description: *const Description, alpha: *const f32, a: *const c_void,
+        of_a: *const FakeLayout, b: *const c_void, of_b: *const FakeLayout, beta: *const f32, c: *const c_void,
+        of_c: *const FakeLayout, d: *mut c_void, of_d: *const FakeLayout, algorithm: *const Algorithm, workspace: *mut c_void,
         bytes: usize, stream: *mut c_void
     ) {
         // SAFETY: the caller's objects and numbers.
@@ -274,7 +274,7 @@ library! {
         };
         let [hash_of, context, aligned @ .., bias, _] = *algorithm;
         let at = [a, b, c, d.cast_const()].map(|at| at.expose_provenance());
-        let is_aligned = at.iter().zip(aligned).all(|(at, bytes)| *at != 0 && *at as u64 % bytes == 0);
+        let is_aligned = at.iter().zip(aligned).all(|(at, bytes)| *at != 0 && (*at as u64).is_multiple_of(bytes));
         let has_bias = description.epilogue & 4 == 0 || (description.bias != 0 && description.bias % bias == 0);
         let same = hash_of == hash(description, layouts) && context == handle.context as u64;
         if !same || !is_aligned || !has_bias || handle.context != CURRENT.get() || workspace.is_null() || bytes < WORKSPACE {

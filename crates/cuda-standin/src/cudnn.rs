@@ -2,7 +2,7 @@
 //! planes in the memory of the simulated GPUs. A handle belongs to a context and is used by one thread
 //! at a time; two that use one end the process.
 
-use crate::libraries::{Elements, destroy, library, make, note, submit};
+use crate::libraries::{FakeElements, destroy, library, make, note, submit};
 use crate::state::{CURRENT, number};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ const EXECUTION_FAILED: c_int = 5000;
 /// Memory that the algorithms use.
 const WORKSPACE: usize = 8192;
 
-struct Handle {
+struct FakeDnn {
     context: usize,
     stream: usize,
     busy: AtomicBool,
 }
 
 /// Holds a handle for a call.
-struct Held<'a>(&'a Handle);
+struct Held<'a>(&'a FakeDnn);
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
@@ -30,9 +30,9 @@ impl Drop for Held<'_> {
 
 /// # Safety
 /// Null, or a handle.
-unsafe fn held<'a>(at: *const Handle) -> Result<Held<'a>, c_int> {
+unsafe fn held<'a>(at: *const FakeDnn) -> Result<Held<'a>, c_int> {
     // SAFETY: contract.
-    let handle: &Handle = unsafe { known(at)? };
+    let handle: &FakeDnn = unsafe { known(at)? };
     if handle.context != CURRENT.get() {
         return Err(BAD_PARAM);
     }
@@ -46,7 +46,7 @@ unsafe fn held<'a>(at: *const Handle) -> Result<Held<'a>, c_int> {
 /// Images or weights: four extents and the order in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Array {
-    elements: Option<Elements>,
+    elements: Option<FakeElements>,
     channels_last: bool,
     shape: [i64; 4],
 }
@@ -56,8 +56,8 @@ impl Array {
 
     fn set(&mut self, layout: c_int, elements: c_int, shape: [c_int; 4]) -> Result<(), c_int> {
         let elements = match elements {
-            0 => Elements::Single,
-            2 => Elements::Half,
+            0 => FakeElements::Single,
+            2 => FakeElements::Half,
             _ => return Err(NOT_SUPPORTED),
         };
         if !matches!(layout, 0 | 1) || shape.iter().any(|extent| *extent <= 0) {
@@ -140,14 +140,15 @@ impl Convolution {
         let fits = y.shape == [x.shape[0], w.shape[0], extent(0), extent(1)]
             && w.shape[1] * windows.groups == x.shape[1]
             && w.shape[0] % windows.groups == 0;
-        let math = x.elements == Some(Elements::Single) || windows.math == 1;
+        let math = x.elements == Some(FakeElements::Single) || windows.math == 1;
         if alike && fits && math && x.elements.is_some() { Ok(made) } else { Err(BAD_PARAM) }
     }
 
     fn sum(&self, at: [usize; 2], [n, f, row, column]: [i64; 4]) -> f32 {
         let Convolution { x, w, windows, .. } = self;
         let [_, channels, rows, columns] = w.shape;
-        let (elements, first) = (x.elements.unwrap_or(Elements::Single), f / (w.shape[0] / windows.groups) * channels);
+        let (elements, first) =
+            (x.elements.unwrap_or(FakeElements::Single), f / (w.shape[0] / windows.groups) * channels);
         let mut sum = 0.0;
         for (c, i, j) in (0..channels).flat_map(|c| (0..rows).flat_map(move |i| (0..columns).map(move |j| (c, i, j)))) {
             let y = row * windows.stride[0] - windows.pad[0] + i * windows.dilate[0];
@@ -163,7 +164,7 @@ impl Convolution {
     }
 }
 
-/// What follows the sums: address and factor of the residual, address of the bias, positive part.
+/// End of a convolution: address and factor of the residual, address of the bias, positive part.
 #[derive(Clone, Copy)]
 struct End {
     residual: (usize, f32),
@@ -173,7 +174,7 @@ struct End {
 
 /// Submits a convolution.
 fn convolve(
-    handle: &Handle,
+    handle: &FakeDnn,
     of: Convolution,
     [x, w, y]: [*const c_void; 3],
     end: End,
@@ -185,7 +186,7 @@ fn convolve(
     }
     let memory = memory.expose_provenance();
     let work = move || {
-        let elements = of.y.elements.unwrap_or(Elements::Single);
+        let elements = of.y.elements.unwrap_or(FakeElements::Single);
         let [images, filters, rows, columns] = of.y.shape;
         for number in 0..images * filters * rows * columns {
             let (n, rest) = (number / (filters * rows * columns), number % (filters * rows * columns));
@@ -227,12 +228,12 @@ pub unsafe extern "C" fn cudnnGetCudartVersion() -> usize {
 }
 
 library! {
-    fn cudnnCreate(made: *mut *mut Handle) {
+    fn cudnnCreate(made: *mut *mut FakeDnn) {
         note("create cuDNN");
         // SAFETY: the caller's variable.
-        unsafe { make(made, Handle { context: CURRENT.get(), stream: 0, busy: AtomicBool::new(false) }) }
+        unsafe { make(made, FakeDnn { context: CURRENT.get(), stream: 0, busy: AtomicBool::new(false) }) }
     }
-    fn cudnnSetStream(at: *mut Handle, stream: *mut c_void) {
+    fn cudnnSetStream(at: *mut FakeDnn, stream: *mut c_void) {
         // SAFETY: the caller's handle.
         unsafe { changed(at)? }.stream = stream.expose_provenance();
         Ok(())
@@ -297,7 +298,7 @@ library! {
         Ok(())
     }
     fn cudnnGetConvolutionForwardAlgorithm_v7(
-        handle: *const Handle, x: *const Array, w: *const Array, windows: *const Windows, y: *const Array,
+        handle: *const FakeDnn, x: *const Array, w: *const Array, windows: *const Windows, y: *const Array,
         wanted: c_int, count: *mut c_int, found: *mut Rated
     ) {
         // SAFETY: the caller's objects.
@@ -320,7 +321,7 @@ library! {
         Ok(())
     }
     fn cudnnGetConvolutionForwardWorkspaceSize(
-        handle: *const Handle, x: *const Array, w: *const Array, windows: *const Windows, y: *const Array,
+        handle: *const FakeDnn, x: *const Array, w: *const Array, windows: *const Windows, y: *const Array,
         algorithm: c_int, bytes: *mut usize
     ) {
         // SAFETY: the caller's objects and variable.
@@ -331,7 +332,7 @@ library! {
         Ok(())
     }
     fn cudnnConvolutionForward(
-        handle: *const Handle, alpha: *const f32, of_x: *const Array, x: *const c_void, of_w: *const Array,
+        handle: *const FakeDnn, alpha: *const f32, of_x: *const Array, x: *const c_void, of_w: *const Array,
         w: *const c_void, windows: *const Windows, algorithm: c_int, memory: *mut c_void, bytes: usize,
         beta: *const f32, of_y: *const Array, y: *mut c_void
     ) {
@@ -347,7 +348,7 @@ library! {
         convolve(held.0, of, [x, w, y.cast_const()], end, (memory, bytes))
     }
     fn cudnnConvolutionBiasActivationForward(
-        handle: *const Handle, alpha: *const f32, of_x: *const Array, x: *const c_void, of_w: *const Array,
+        handle: *const FakeDnn, alpha: *const f32, of_x: *const Array, x: *const c_void, of_w: *const Array,
         w: *const c_void, windows: *const Windows, algorithm: c_int, memory: *mut c_void, bytes: usize,
         factor: *const f32, of_z: *const Array, z: *const c_void, of_bias: *const Array, bias: *const c_void,
         activation: *const Activation, of_y: *const Array, y: *mut c_void
@@ -359,7 +360,7 @@ library! {
             (held(handle)?, of, *known(alpha)?, *known(factor)?, known(of_z)?, known(of_bias)?, kind)
         };
         let fits = *of_z == of.y && of_bias.shape == [1, of.y.shape[1], 1, 1] && !bias.is_null() && !z.is_null();
-        if !fits || alpha != 1.0 || algorithm != 1 || (kind == 5 && algorithm != 1) {
+        if !fits || alpha != 1.0 || algorithm != 1 {
             return Err(BAD_PARAM);
         }
         note("convolve with bias");

@@ -30,7 +30,7 @@
 //! | `STANDIN_NVRTC`, `STANDIN_NVRTC_FAILS` | the version of its NVRTC times ten (129), and what compiling returns (0) |
 //! | `STANDIN_COMPILED` | a file for the names of texts that are compiled, and what for |
 //! | `STANDIN_CUBLASLT`, `STANDIN_CUDNN` | the versions of its cuBLASLt (130100) and its cuDNN (91300) |
-//! | `STANDIN_LIBRARY_FAULTS` | `function:after:status`, separated by commas: the call after so many calls of a library's function fails; with `after+` all that follow, too |
+//! | `STANDIN_LIBRARY_FAULTS` | `function:after:status`, separated by commas: a call of a library's function fails after this number of calls; with `after+` all later ones, too |
 //! | `STANDIN_LIBRARY_CALLS` | a file for the functions of libraries that are called, and what for |
 //! | `STANDIN_CAPABILITY` | the compute capability of the GPUs, times ten (90) |
 //! | `STANDIN_HOST_MEMORY` | 1: the host can address the memory of the GPUs, so that kernels of the host run there as functions in streams, which may ask for events then |

@@ -1,5 +1,5 @@
-//! What the libraries of NVIDIA have in common that this library is too, for tests: calls that fail
-//! when they are told to, a list of calls, and work in streams.
+//! Common parts of the libraries of NVIDIA that this library is too, for tests: calls that fail when
+//! they are told to, a list of calls, and work in streams.
 
 use crate::capture;
 use crate::graph::Node;
@@ -77,12 +77,12 @@ pub(crate) fn submit(stream: usize, work: impl Fn() + Send + Sync + 'static) -> 
 
 /// Elements of a float type in memory that the host can address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Elements {
+pub(crate) enum FakeElements {
     Single,
     Half,
 }
 
-impl Elements {
+impl FakeElements {
     /// # Safety
     /// An array of these elements at `at`, with an element of this number.
     pub unsafe fn read(self, at: usize, number: i64) -> f32 {
@@ -90,8 +90,8 @@ impl Elements {
         // SAFETY: contract.
         unsafe {
             match self {
-                Elements::Single => place.cast::<f32>().offset(number as isize).read(),
-                Elements::Half => place.cast::<half::f16>().offset(number as isize).read().to_f32(),
+                FakeElements::Single => place.cast::<f32>().offset(number as isize).read(),
+                FakeElements::Half => place.cast::<half::f16>().offset(number as isize).read().to_f32(),
             }
         }
     }
@@ -103,8 +103,8 @@ impl Elements {
         // SAFETY: contract.
         unsafe {
             match self {
-                Elements::Single => place.cast::<f32>().offset(number as isize).write(value),
-                Elements::Half => {
+                FakeElements::Single => place.cast::<f32>().offset(number as isize).write(value),
+                FakeElements::Half => {
                     place.cast::<half::f16>().offset(number as isize).write(half::f16::from_f32(value));
                 }
             }

@@ -14,16 +14,16 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
-type Handle = *mut c_void;
+type LtHandle = *mut c_void;
 type Data = *const c_void;
 
 /// An algorithm, as the library writes it.
 type Algorithm = [u64; 8];
 
-/// What the heuristics answer.
+/// Answer of the heuristics.
 #[repr(C)]
 #[derive(Default)]
-struct Found {
+struct FoundAlgorithm {
     algorithm: Algorithm,
     workspace: usize,
     state: c_int,
@@ -32,21 +32,21 @@ struct Found {
 }
 
 functions! {
-    cublasLtCreate(*mut Handle);
-    cublasLtMatmulDescCreate(*mut Handle, c_int, c_int);
-    cublasLtMatmulDescDestroy(Handle);
-    cublasLtMatmulDescSetAttribute(Handle, c_int, Data, usize);
-    cublasLtMatrixLayoutCreate(*mut Handle, c_int, u64, u64, i64);
-    cublasLtMatrixLayoutDestroy(Handle);
-    cublasLtMatrixLayoutSetAttribute(Handle, c_int, Data, usize);
-    cublasLtMatmulPreferenceCreate(*mut Handle);
-    cublasLtMatmulPreferenceDestroy(Handle);
-    cublasLtMatmulPreferenceSetAttribute(Handle, c_int, Data, usize);
+    cublasLtCreate(*mut LtHandle);
+    cublasLtMatmulDescCreate(*mut LtHandle, c_int, c_int);
+    cublasLtMatmulDescDestroy(LtHandle);
+    cublasLtMatmulDescSetAttribute(LtHandle, c_int, Data, usize);
+    cublasLtMatrixLayoutCreate(*mut LtHandle, c_int, u64, u64, i64);
+    cublasLtMatrixLayoutDestroy(LtHandle);
+    cublasLtMatrixLayoutSetAttribute(LtHandle, c_int, Data, usize);
+    cublasLtMatmulPreferenceCreate(*mut LtHandle);
+    cublasLtMatmulPreferenceDestroy(LtHandle);
+    cublasLtMatmulPreferenceSetAttribute(LtHandle, c_int, Data, usize);
     cublasLtMatmulAlgoGetHeuristic(
-        Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut Found, *mut c_int
+        LtHandle, LtHandle, LtHandle, LtHandle, LtHandle, LtHandle, LtHandle, c_int, *mut FoundAlgorithm, *mut c_int
     );
     cublasLtMatmul(
-        Handle, Handle, Data, Data, Handle, Data, Handle, Data, Data, Handle, *mut c_void, Handle, *const Algorithm,
+        LtHandle, LtHandle, Data, Data, LtHandle, Data, LtHandle, Data, Data, LtHandle, *mut c_void, LtHandle, *const Algorithm,
         *mut c_void, usize, CUstream
     );
 }
@@ -177,7 +177,7 @@ impl ProductPlan {
 /// The library on a device. It stays open until the process ends.
 pub(crate) struct CublasLt {
     functions: &'static Functions,
-    handle: Handle,
+    handle: LtHandle,
     /// `None`: the library has no algorithm
     known: Mutex<HashMap<MatrixProduct, Option<Arc<ProductPlan>>>>,
 }
@@ -187,11 +187,11 @@ unsafe impl Send for CublasLt {}
 // SAFETY: as above.
 unsafe impl Sync for CublasLt {}
 
-/// What a product or a matrix is.
+/// Description of a product or a matrix.
 struct Descriptor {
-    handle: Handle,
-    destroy: unsafe extern "C" fn(Handle) -> c_int,
-    set: unsafe extern "C" fn(Handle, c_int, Data, usize) -> c_int,
+    handle: LtHandle,
+    destroy: unsafe extern "C" fn(LtHandle) -> c_int,
+    set: unsafe extern "C" fn(LtHandle, c_int, Data, usize) -> c_int,
 }
 
 impl Drop for Descriptor {
@@ -317,7 +317,7 @@ impl CublasLt {
         // The address is looked at for its alignment alone.
         let description = self.product(product, ALIGNED_BIAS)?;
         let preference = self.preference(product)?;
-        let (mut found, mut count) = (Found::default(), 0);
+        let (mut found, mut count) = (FoundAlgorithm::default(), 0);
         // SAFETY: descriptors of the library, and variables for one result and for the number of them.
         let code = unsafe {
             (self.functions.cublasLtMatmulAlgoGetHeuristic)(

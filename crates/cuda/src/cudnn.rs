@@ -15,10 +15,10 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
-type Handle = *mut c_void;
+type DnnHandle = *mut c_void;
 type Data = *const c_void;
 
-/// What the heuristics say of an algorithm.
+/// Algorithm, as the heuristics rate it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Rated {
@@ -32,30 +32,30 @@ struct Rated {
 }
 
 functions! {
-    cudnnCreate(*mut Handle);
-    cudnnSetStream(Handle, CUstream);
-    cudnnCreateTensorDescriptor(*mut Handle);
-    cudnnDestroyTensorDescriptor(Handle);
-    cudnnSetTensor4dDescriptor(Handle, c_int, c_int, c_int, c_int, c_int, c_int);
-    cudnnCreateFilterDescriptor(*mut Handle);
-    cudnnDestroyFilterDescriptor(Handle);
-    cudnnSetFilter4dDescriptor(Handle, c_int, c_int, c_int, c_int, c_int, c_int);
-    cudnnCreateConvolutionDescriptor(*mut Handle);
-    cudnnDestroyConvolutionDescriptor(Handle);
-    cudnnSetConvolution2dDescriptor(Handle, c_int, c_int, c_int, c_int, c_int, c_int, c_int, c_int);
-    cudnnSetConvolutionGroupCount(Handle, c_int);
-    cudnnSetConvolutionMathType(Handle, c_int);
-    cudnnCreateActivationDescriptor(*mut Handle);
-    cudnnDestroyActivationDescriptor(Handle);
-    cudnnSetActivationDescriptor(Handle, c_int, c_int, f64);
-    cudnnGetConvolutionForwardAlgorithm_v7(Handle, Handle, Handle, Handle, Handle, c_int, *mut c_int, *mut Rated);
-    cudnnGetConvolutionForwardWorkspaceSize(Handle, Handle, Handle, Handle, Handle, c_int, *mut usize);
+    cudnnCreate(*mut DnnHandle);
+    cudnnSetStream(DnnHandle, CUstream);
+    cudnnCreateTensorDescriptor(*mut DnnHandle);
+    cudnnDestroyTensorDescriptor(DnnHandle);
+    cudnnSetTensor4dDescriptor(DnnHandle, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnCreateFilterDescriptor(*mut DnnHandle);
+    cudnnDestroyFilterDescriptor(DnnHandle);
+    cudnnSetFilter4dDescriptor(DnnHandle, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnCreateConvolutionDescriptor(*mut DnnHandle);
+    cudnnDestroyConvolutionDescriptor(DnnHandle);
+    cudnnSetConvolution2dDescriptor(DnnHandle, c_int, c_int, c_int, c_int, c_int, c_int, c_int, c_int);
+    cudnnSetConvolutionGroupCount(DnnHandle, c_int);
+    cudnnSetConvolutionMathType(DnnHandle, c_int);
+    cudnnCreateActivationDescriptor(*mut DnnHandle);
+    cudnnDestroyActivationDescriptor(DnnHandle);
+    cudnnSetActivationDescriptor(DnnHandle, c_int, c_int, f64);
+    cudnnGetConvolutionForwardAlgorithm_v7(DnnHandle, DnnHandle, DnnHandle, DnnHandle, DnnHandle, c_int, *mut c_int, *mut Rated);
+    cudnnGetConvolutionForwardWorkspaceSize(DnnHandle, DnnHandle, DnnHandle, DnnHandle, DnnHandle, c_int, *mut usize);
     cudnnConvolutionForward(
-        Handle, Data, Handle, Data, Handle, Data, Handle, c_int, *mut c_void, usize, Data, Handle, *mut c_void
+        DnnHandle, Data, DnnHandle, Data, DnnHandle, Data, DnnHandle, c_int, *mut c_void, usize, Data, DnnHandle, *mut c_void
     );
     cudnnConvolutionBiasActivationForward(
-        Handle, Data, Handle, Data, Handle, Data, Handle, c_int, *mut c_void, usize, Data, Handle, Data, Handle, Data,
-        Handle, Handle, *mut c_void
+        DnnHandle, Data, DnnHandle, Data, DnnHandle, Data, DnnHandle, c_int, *mut c_void, usize, Data, DnnHandle, Data, DnnHandle, Data,
+        DnnHandle, DnnHandle, *mut c_void
     );
 }
 
@@ -164,8 +164,8 @@ struct Descriptors {
 }
 
 struct Descriptor {
-    handle: Handle,
-    destroy: unsafe extern "C" fn(Handle) -> c_int,
+    handle: DnnHandle,
+    destroy: unsafe extern "C" fn(DnnHandle) -> c_int,
 }
 
 impl Drop for Descriptor {
@@ -177,8 +177,8 @@ impl Drop for Descriptor {
 
 impl Descriptor {
     fn new(
-        create: unsafe extern "C" fn(*mut Handle) -> c_int,
-        destroy: unsafe extern "C" fn(Handle) -> c_int,
+        create: unsafe extern "C" fn(*mut DnnHandle) -> c_int,
+        destroy: unsafe extern "C" fn(DnnHandle) -> c_int,
     ) -> Result<Descriptor, DeviceError> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: a variable for the result.
@@ -188,7 +188,7 @@ impl Descriptor {
 }
 
 /// A handle of a stream, which one thread uses at a time.
-struct OfStream(Handle);
+struct OfStream(DnnHandle);
 
 // SAFETY: a handle of the library, which may be used from any thread, by one of them at a time.
 unsafe impl Send for OfStream {}
@@ -360,7 +360,7 @@ impl Cudnn {
     /// As for [`CudaDevice::convolve`].
     unsafe fn convolve(
         &self,
-        handle: Handle,
+        handle: DnnHandle,
         plan: &ConvolutionPlan,
         at: &ConvolutionOperands,
     ) -> Result<(), DeviceError> {

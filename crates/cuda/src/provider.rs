@@ -27,9 +27,9 @@ pub enum Provider {
 }
 
 /// A row for each library.
-struct Row {
+struct ProviderRow {
     provider: Provider,
-    /// its word in the settings
+    /// word in the settings
     word: &'static str,
     name: &'static str,
     /// major versions of CUDA and the files of the library for them, the newest first
@@ -44,8 +44,8 @@ struct Row {
     open: fn(&CudaDevice) -> Result<(), DeviceError>,
 }
 
-static ROWS: [Row; 2] = [
-    Row {
+static ROWS: [ProviderRow; 2] = [
+    ProviderRow {
         provider: Provider::CublasLt,
         word: "cublaslt",
         name: "cuBLASLt",
@@ -56,7 +56,7 @@ static ROWS: [Row; 2] = [
         packages: "nvidia-cublas, or nvidia-cublas-cu12 for drivers of CUDA 12",
         open: |device| device.cublaslt().map(drop),
     },
-    Row {
+    ProviderRow {
         provider: Provider::Cudnn,
         word: "cudnn",
         name: "cuDNN",
@@ -70,7 +70,7 @@ static ROWS: [Row; 2] = [
 ];
 
 impl Provider {
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static ProviderRow {
         &ROWS[self as usize]
     }
 
@@ -109,7 +109,7 @@ impl Provider {
 
     /// The error of a call on a device where the library cannot be used.
     pub(crate) fn refused(self, why: &str) -> DeviceError {
-        let Row { word, name, least, packages, .. } = self.row();
+        let ProviderRow { word, name, least, packages, .. } = self.row();
         let message = format!(
             "MXRT_GPU_LIBRARIES names {word}, and {name} cannot be used: {why}. Expected {name} {} or newer, for a CUDA \
              that the driver serves: pip install {packages}, or leave {word} out of MXRT_GPU_LIBRARIES",
@@ -119,7 +119,7 @@ impl Provider {
     }
 }
 
-impl Row {
+impl ProviderRow {
     fn check(&self, major: i32, opened: Opened) -> Result<Opened, String> {
         let Opened { path, .. } = &opened;
         let version = number(opened.symbol(self.version)).ok_or_else(|| format!("{path} does not say its version"))?;
@@ -136,7 +136,7 @@ impl Row {
     }
 }
 
-/// What the settings say of libraries.
+/// Settings of libraries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderSettings {
     /// libraries that compute in place of mxrt's kernels
@@ -159,7 +159,7 @@ pub fn provider_settings() -> &'static ProviderSettings {
     SETTINGS.get().unwrap_or(&NONE)
 }
 
-/// What the libraries have on a device: handles, and the algorithms that they chose.
+/// State of the libraries on a device: handles, and the algorithms that they chose.
 #[derive(Default)]
 pub(crate) struct Providers {
     pub cublaslt: OnceLock<CublasLt>,

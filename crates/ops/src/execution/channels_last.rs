@@ -34,7 +34,7 @@ pub struct ChannelsLast {
 }
 
 impl ChannelsLast {
-    /// The same, with the weights of a convolution in the order that a device prefers.
+    /// Brings the weights of a convolution into the order that a device prefers.
     pub fn on(mut self, device: DeviceId, options: KernelOptions) -> ChannelsLast {
         let outputs = std::slice::from_ref(&self.output);
         let signature = Signature { inputs: &self.input_types, outputs, options };
