@@ -88,7 +88,7 @@ def test_doctor_says_what_is_there_and_why_something_is_not(mx, gpus) -> None:
     done = mxrt("doctor", "--gpu", env=gpus)
     assert done.returncode == 0, done.stderr
     assert "serves CUDA 13.0" in done.stdout and "gpu(1)        simulated GPU, compute capability 9.0" in done.stdout
-    for library, remedy in (("NVRTC", "cuda13"), ("cuBLASLt", "yet"), ("cuDNN", "yet")):
+    for library, remedy in (("NVRTC", "cuda13"), ("cuBLASLt", "nvidia-cublas"), ("cuDNN", "nvidia-cudnn")):
         line = next(line for line in done.stdout.splitlines() if line.startswith(library))
         assert "absent" not in line or remedy in line, line
     for env, words in (
