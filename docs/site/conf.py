@@ -7,9 +7,7 @@ html_theme = "furo"
 html_title = "mxrt"
 # The pages link to each other by headings, as GitHub shows them.
 myst_heading_anchors = 4
-# Links to sources, which are not pages of the site, stay links to files; tests/test_pages.py checks
-# that they lead somewhere.
-suppress_warnings = ["myst.xref_missing", "myst.header"]
+suppress_warnings = ["myst.header"]
 nitpicky = True
 # Words such as --params stay what a shell understands; a dash in their place does not.
 smartquotes = False
