@@ -285,13 +285,14 @@ def test_the_platform_loads_lists_asks_and_unloads_models(mx, platform) -> None:
     server, folder = platform
     assert sent(server, "/ping")[0] == 200
     assert json.loads(sent(server, "/models")[2]) == {"models": []}
-    urls = {name: folder(name) for name in ("a", "b")}
+    # The folder of a is named by the platform after the model, that of b by a test of Triton.
+    urls = {"a": folder("a"), "b": folder("123")}
     for name, url in urls.items():
         body = json.dumps({"model_name": name, "url": url})
         assert sent(server, "/models", body)[0] == 200
         assert sent(server, "/models", body)[0] == 409
-    # As Triton answers, whose clients compare the text.
-    known = [{"modelName": name, "modelUrl": url.removesuffix("/model")} for name, url in urls.items()]
+    listed = {"a": urls["a"], "b": urls["b"].removesuffix("/model")}
+    known = [{"modelName": name, "modelUrl": url} for name, url in listed.items()]
     assert json.loads(sent(server, "/models")[2]) == {"models": known}
     page = json.loads(sent(server, "/models?limit=1")[2])
     assert page["models"] == known[:1]
@@ -329,6 +330,9 @@ def test_clients_of_the_toolkit_get_the_words_of_mxnet_model_server(platform) ->
     model = {"model_name": "resnet_18", "url": folder("resnet_18")}
     status, _, data = sent(server, "/models", json.dumps(model), Content_Type="application/json")
     assert status == 200 and json.loads(data)["status"] == "Workers scaled"
+    known = {"modelName": "resnet_18", "modelUrl": model["url"]}
+    assert json.loads(sent(server, "/models")[2]) == {"models": [known]}
+    assert json.loads(sent(server, "/models/resnet_18")[2]) == known
     status, _, data = sent(server, "/models", json.dumps(model))
     assert status == 409 and json.loads(data)
     status, _, data = sent(server, "/models/resnet_18", method="DELETE")

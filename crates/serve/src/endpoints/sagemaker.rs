@@ -145,9 +145,12 @@ fn list(call: &EndpointCall) -> Result<Answer, Refusal> {
     Ok(Answer::json(&answer))
 }
 
-/// Describes a model as Triton does: the platform's folder `model` is not part of the address.
+/// Describes a model. The platform's folder of a model has its name and is listed as it was loaded,
+/// which clients of SageMaker's toolkit compare. Of others, the last part `model` is left out, which
+/// those of Triton compare.
 fn described((name, path): &(String, PathBuf)) -> Value {
-    let folder = path.parent().filter(|_| path.ends_with("model")).unwrap_or(path);
+    let outer = path.parent().filter(|_| path.ends_with("model"));
+    let folder = outer.filter(|outer| !outer.ends_with(name)).unwrap_or(path);
     json!({ "modelName": name, "modelUrl": folder.display().to_string() })
 }
 
@@ -184,6 +187,14 @@ async fn unload(call: EndpointCall) -> Result<Answer, Refusal> {
 mod tests {
     use super::*;
     use hyper::header::HeaderValue;
+
+    #[test]
+    fn clients_of_the_toolkit_and_of_triton_find_the_addresses_that_they_compare() {
+        let listed = |name: &str, path: &str| described(&(name.into(), path.into()))["modelUrl"].clone();
+        assert_eq!(listed("resnet_152", "/opt/ml/models/resnet_152/model"), "/opt/ml/models/resnet_152/model");
+        assert_eq!(listed("sm_mme_model_1", "/opt/ml/models/123abc/model"), "/opt/ml/models/123abc");
+        assert_eq!(listed("a", "/models/b"), "/models/b");
+    }
 
     #[test]
     fn a_client_gets_the_first_form_that_it_accepts() {
