@@ -151,6 +151,18 @@ def test_a_folder_or_archive_without_one_model_says_what_it_has(tmp_path) -> Non
     assert "addresses of s3 are not read: download the model" in result.stderr
 
 
+def more_than(folder: Path) -> Path:
+    """A file of the network's parameters and two others."""
+    code = """
+import sys, mxrt as mx
+values = mx.nd.load(sys.argv[1])
+mx.nd.save(sys.argv[2], {**values, "arg:extra1": mx.nd.zeros((1,)), "aux:extra0": mx.nd.zeros((2,))})
+"""
+    file = folder / "more.params"
+    assert run_python(code, str(DIGITS / "digits_cnn-0000.params"), str(file)).returncode == 0
+    return file
+
+
 def test_parameters_of_another_model_are_named(tmp_path) -> None:
     other = tmp_path / "other.params"
     mx_save = "import sys, mxrt as mx; mx.nd.save(sys.argv[1], {'arg:w': mx.nd.zeros((1,))})"
@@ -159,6 +171,9 @@ def test_parameters_of_another_model_are_named(tmp_path) -> None:
     words = "'other.params' has no value for the parameters 'digitsnet_conv0_weight', "
     assert result.returncode == 1 and words in result.stderr, result
     assert "it may be the file of another model" in result.stderr
+    result = mxrt("serve", DIGITS / "digits_cnn", "--params", more_than(tmp_path), "--check", "--shape=-1,1,8,8")
+    words = "'more.params' has values for 'extra0', 'extra1', which the symbol has not: it may be the file of"
+    assert result.returncode == 1 and words in result.stderr, result
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone/m-symbol.json").write_bytes((DIGITS / "digits_cnn-symbol.json").read_bytes())
     result = mxrt("serve", tmp_path / "alone", "--check", "--shape=-1,1,8,8")

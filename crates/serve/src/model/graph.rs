@@ -34,6 +34,11 @@ pub(super) struct FreeArguments {
     pub(super) arguments: Vec<GraphArgument>,
 }
 
+/// Names a file without its folder: clients may load models, and need no names of folders.
+fn file_name(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 impl ModelGraph {
     /// Adds the shapes that the files give to the settings. An argument with a shape is an input
     /// although there is a parameter of its name.
@@ -53,7 +58,22 @@ impl ModelGraph {
         params.retain(|name, _| !settings.shapes.iter().any(|(declared, _)| declared == name));
         let graph = ModelGraph { symbol, params, settings, names, known_labels };
         graph.check_parameters(files)?;
+        graph.check_values(files)?;
         lone.map(|()| graph)
+    }
+
+    /// Fails for a value without a parameter.
+    fn check_values(&self, files: &ModelFiles) -> Result<(), OpError> {
+        let mut foreign: Vec<&String> = self.params.keys().filter(|name| !self.names.contains(name)).collect();
+        foreign.sort();
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        Err(bad(format!(
+            "'{}' has values for {}, which the symbol has not: it may be the file of another model",
+            file_name(files.params.as_deref().unwrap_or(&files.symbol)),
+            listed(&foreign)
+        )))
     }
 
     /// Fails for a parameter without a value.
@@ -63,21 +83,19 @@ impl ModelGraph {
             states.contains(name) || (!self.has_shape(name) && PARAMETER_ENDINGS.iter().any(|e| name.ends_with(e)))
         };
         let lacking: Vec<&String> = self.free().into_iter().filter(|name| is_parameter(name)).collect();
-        // Clients may load models, and need no names of folders.
-        let named = |file: &Path| file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         match (&files.params, lacking.first()) {
             (_, None) => Ok(()),
             (None, Some(first)) => Err(OpError::new(
                 FailureKind::FileNotFound,
                 format!(
                     "no parameter file was found for '{}', and `params` names one; an input '{first}' needs a shape",
-                    named(&files.symbol)
+                    file_name(&files.symbol)
                 ),
             )),
             (Some(params), Some(first)) => Err(bad(format!(
                 "'{}' has no value for the parameters {} of the symbol: it may be the file of another model; an input \
                  '{first}' needs a shape",
-                named(params),
+                file_name(params),
                 listed(&lacking)
             ))),
         }
