@@ -29,7 +29,7 @@ MUST_CARRY = (
     r"mxrt/__main__\.py",
     r"mxrt/py\.typed",
     r"mxrt/.+\.pyi",
-    r"mxrt/_mxrt\.(abi3|cpython-3\d+t-[\w-]+)\.so",
+    r"mxrt/_mxrt\.(abi3|abi3t-[\w-]+|cpython-3\d+t-[\w-]+)\.so",
     r"mxrt/libmxrt\.a",
     r"mxrt/include/mxrt\.h",
     r"mxrt/include/mxrt\.hpp",
@@ -47,15 +47,24 @@ def tool(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
+def kind(name: str) -> tuple[str, str, str]:
+    """Tells what a wheel is for, how the name of its module ends, and what Python calls of it."""
+    if "-cp310-abi3-" in name:
+        return "the stable interface of Python 3.10", "abi3.", "PyInit__mxrt"
+    if "-cp315-abi3.abi3t-" in name:
+        return "the stable interface of Python 3.15, with its lock and without", "abi3t-", "PyModExport__mxrt"
+    if lockless := re.search(r"-cp3(\d+)-cp3\1t-", name):
+        return f"Python 3.{lockless[1]} without its lock", f"cpython-3{lockless[1]}t-", "PyInit__mxrt"
+    return "", "", ""
+
+
 def findings(wheel: Path) -> list[tuple[bool, str]]:
     """(as promised?, what was seen) for each promise."""
     found = []
     size = wheel.stat().st_size
     found.append((size <= LIMIT_BYTES, f"{size / 1e6:.1f} MB, at most {LIMIT_BYTES / 1e6:.0f}"))
-    lockless = re.search(r"-cp3(\d+)-cp3\1t-", wheel.name)
-    for_what = f"Python 3.{lockless[1]} without its lock" if lockless else "the stable interface of Python 3.10"
-    found.append((bool(lockless) or "-cp310-abi3-" in wheel.name, f"tag of {wheel.name} is for {for_what}"))
-    suffix = f"cpython-3{lockless[1]}t-" if lockless else "abi3."
+    for_what, suffix, begins = kind(wheel.name)
+    found.append((bool(for_what), f"tag of {wheel.name} is for {for_what or 'no Python of the release'}"))
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         names = archive.namelist()
         missing = [p for p in MUST_CARRY if not any(re.fullmatch(p, n) for n in names)]
@@ -84,9 +93,7 @@ def findings(wheel: Path) -> list[tuple[bool, str]]:
                 (not lacking, f"exports {len(functions)} functions of the C interface {lacking or ''}".rstrip())
             )
             other = sorted(exported - functions)
-            # Python 3.15 asks for the second.
-            begins = ["PyInit__mxrt", "PyModExport__mxrt"][: 2 if lockless and int(lockless[1]) > 14 else 1]
-            found.append((other == begins, f"exports beside them {', '.join(other[:5])}"))
+            found.append((other == [begins], f"exports beside them {', '.join(other[:5])}"))
             versions = re.findall(r"GLIBC_(\d+)\.(\d+)", tool("readelf", "-V", path))
             newest = max(((int(a), int(b)) for a, b in versions), default=(0, 0))
             found.append((True, "newest glibc symbol {}.{}".format(*newest)))

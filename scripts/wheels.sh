@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The wheels of a release, linked by zig: for each system one for every Python with the global lock,
-# and one for each Python without it.
+# one for Python 3.14 without it, and one for every later Python, with and without it.
 #
 #   scripts/wheels.sh build [TARGET...]   into dist/release; without TARGET for all four
 #   scripts/wheels.sh check WHEEL...      what each needs and exports, its tag and its interface; those
@@ -18,7 +18,7 @@ root=$PWD python=$PWD/.venv/bin/python
 action=${1:?build or check}
 shift
 targets=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
-# Their stable interface (abi3t) begins with 3.15, and hides what the numpy crate reads of arrays.
+# The second gets the stable interface (abi3t), which begins with 3.15.
 without_lock=(python3.14t python3.15t)
 # Calls, threads, processes, exits and servers: what a C library decides. A minute.
 musl_tests=(tests/test_bad_input.py tests/test_import.py tests/engine/test_threads.py tests/engine/test_processes.py
@@ -51,16 +51,27 @@ build() {
   ls -l dist/release
 }
 
-# lockless WHEEL: names the Python without the global lock that a wheel is for; fails for others.
+# lockless WHEEL: names the Python without the global lock that a wheel is for, the oldest; fails for
+# wheels that are for none.
 lockless() {
-  [[ $1 =~ -cp3([0-9]+)-cp3[0-9]+t- ]] && echo "python3.${BASH_REMATCH[1]}t"
+  [[ $1 =~ -cp3([0-9]+)-(cp3[0-9]+t|abi3\.abi3t)- ]] && echo "python3.${BASH_REMATCH[1]}t"
+}
+
+# named WHEEL: names every Python that the wheel is for.
+named() {
+  case $1 in
+  *-abi3.abi3t-*) echo python3.15{,t} ;;
+  *-abi3-*) echo python3.{10..15} "$python" ;;
+  *) lockless "$1" ;;
+  esac
 }
 
 # interpreters WHEEL: every Python that the wheel is for and that makes virtual environments.
 interpreters() {
-  local one all free=1
-  all=$(lockless "$1") || { all="$(echo python3.{10..15}) $python" free=0; }
-  for one in $all; do
+  local one free
+  for one in $(named "$1"); do
+    free=0
+    [[ $one != *t ]] || free=1
     command -v "$one" >/dev/null && "$one" -c "import ensurepip, sys, sysconfig, venv
 sys.exit(bool(sysconfig.get_config_var('Py_GIL_DISABLED')) != $free)" 2>/dev/null && echo "$one"
   done
@@ -174,12 +185,26 @@ resolve() {
   echo "resolved: musl has every function that the module needs, other than Python's own"
 }
 
+# audit_3_15 WHEEL: whether the module calls the stable interface of Python 3.15 alone. abi3audit takes
+# the function that this Python asks a module for as one that the module calls, and ends with 1.
+audit_3_15() {
+  { "$python" -m abi3audit --report "$1" || true; } | "$python" -c 'import json, sys
+(found,) = json.load(sys.stdin)["specs"].values()
+results = [module["result"] for module in found["wheel"]]
+good = ["3.15", ["PyModExport__mxrt"], {}]
+keys = "computed", "non_abi3_symbols", "future_abi3_objects"
+sys.exit(None if [[one[key] for key in keys] for one in results] == [good] else f"not the interface of 3.15: {results}")'
+}
+
 check() {
   local wheel
   for wheel in "$@"; do
     wheel=$(realpath "$wheel")
     echo "== ${wheel##*/}"
-    case $wheel in *-abi3-*) "$python" -m abi3audit --strict --summary "$wheel" ;; esac
+    case $wheel in
+    *-abi3-*) "$python" -m abi3audit --strict --summary "$wheel" ;;
+    *-abi3.abi3t-*) audit_3_15 "$wheel" ;;
+    esac
     "$python" scripts/check_wheel.py "$wheel"
     # auditwheel looks for libraries of musl among those of this machine.
     case $wheel in *manylinux*) "$python" -m auditwheel show "$wheel" ;; esac

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -35,6 +36,19 @@ def test_the_licence_of_every_crate_that_is_compiled_in_comes_along(mx) -> None:
         assert version, crate
         assert f"{crate} {version[1]} (" in text
     assert "Permission is hereby granted, free of charge" in text
+
+
+def test_each_wheel_of_a_release_is_known_by_its_name() -> None:
+    spec = importlib.util.spec_from_file_location("check_wheel", ROOT / "scripts" / "check_wheel.py")
+    assert spec is not None and spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    system = "manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
+    found = {tag: script.kind(f"mxrt-0.1.0-{tag}-{system}") for tag in ("cp310-abi3", "cp314-cp314t")}
+    assert [one[1:] for one in found.values()] == [("abi3.", "PyInit__mxrt"), ("cpython-314t-", "PyInit__mxrt")]
+    what, suffix, begins = script.kind(f"mxrt-0.1.0-cp315-abi3.abi3t-{system}")
+    assert "3.15, with its lock and without" in what and (suffix, begins) == ("abi3t-", "PyModExport__mxrt")
+    assert script.kind(f"mxrt-0.1.0-cp315-cp315-{system}") == ("", "", "")
 
 
 def test_it_needs_numpy_only(mx) -> None:

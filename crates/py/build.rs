@@ -20,14 +20,14 @@ fn main() {
 
 /// The name of the file, as Maturin gives it.
 fn module(python: &InterpreterConfig) -> String {
-    let lock = match python.target_abi().kind() {
+    let version = format!("cpython-{}{}", python.version().major, python.version().minor);
+    let interface = match python.target_abi().kind() {
         PythonAbiKind::Stable(StableAbi::Abi3) => return "_mxrt.abi3.so".to_owned(),
-        PythonAbiKind::Stable(StableAbi::Abi3t) => return "_mxrt.abi3t.so".to_owned(),
-        PythonAbiKind::VersionSpecific(GilUsed::GilEnabled) => "",
-        PythonAbiKind::VersionSpecific(GilUsed::FreeThreaded) => "t",
+        PythonAbiKind::Stable(StableAbi::Abi3t) => "abi3t".to_owned(),
+        PythonAbiKind::VersionSpecific(GilUsed::GilEnabled) => version,
+        PythonAbiKind::VersionSpecific(GilUsed::FreeThreaded) => version + "t",
     };
     let target = |part| std::env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
-    let version = python.version();
     let (arch, env) = (target("ARCH"), target("ENV"));
-    format!("_mxrt.cpython-{}{}{lock}-{arch}-linux-{env}.so", version.major, version.minor)
+    format!("_mxrt.{interface}-{arch}-linux-{env}.so")
 }

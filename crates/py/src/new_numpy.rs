@@ -4,7 +4,7 @@ use crate::errors;
 use half::f16;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{DType, TensorRef, TensorType};
-use numpy::npyffi::{NpyTypes, get_type_object, npy_intp};
+use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NpyTypes, get_type_object, npy_intp};
 use numpy::{PY_ARRAY_API, PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods, dtype};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -81,6 +81,6 @@ pub(crate) fn array<'py>(py: Python<'py>, tensor: &TensorType) -> PyResult<(Boun
         false => error,
     })?;
     // SAFETY: the pointer is that of a living array.
-    let first = unsafe { (*made.cast::<PyUntypedArray>()?.as_array_ptr()).data.cast() };
+    let first = unsafe { (*_PyArray_GET_ITEM_DATA(made.cast::<PyUntypedArray>()?.as_array_ptr())).data.cast() };
     Ok((made, Place { first, bytes }))
 }

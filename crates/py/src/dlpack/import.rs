@@ -6,7 +6,7 @@ use crate::{convert, devices, errors, runtime};
 use mxrt_engine::{DeviceId, Engine, FailureKind, OpError};
 use mxrt_tensor::dlpack::{self as abi, Device, Managed, ManagedVersioned, Tensor};
 use mxrt_tensor::{Context, DeviceImport, NDArray, Shape, TensorType};
-use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
+use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -304,7 +304,7 @@ pub(crate) fn share_numpy<'py>(source: &Bound<'py, PyUntypedArray>) -> PyResult<
         return Err(PyValueError::new_err("Only c-contiguous arrays are supported for zero-copy"));
     }
     // SAFETY: a live array.
-    let has = |flag| unsafe { (*source.as_array_ptr()).flags } & flag != 0;
+    let has = |flag| unsafe { (*_PyArray_GET_ITEM_DATA(source.as_array_ptr())).flags } & flag != 0;
     if source.is_empty() || !has(NPY_ARRAY_ALIGNED) {
         return Ok(None);
     }
