@@ -189,7 +189,8 @@ class Digraph:
     def render(self, *args: Any, **kwargs: Any) -> str:
         """Refused: drawing needs the package ``graphviz``."""
         raise MXNetNotImplementedError(
-            "drawing needs graphviz: pip install graphviz and its programs; or save() the text and draw that elsewhere"
+            "drawing needs graphviz: pip install 'mxrt[viz]', and its programs from the system; or save() the text "
+            "and draw that elsewhere"
         )
 
     view = render
