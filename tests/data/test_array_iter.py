@@ -237,3 +237,33 @@ def test_the_constructor_resets(mx) -> None:
             self.resets += 1
 
     assert Counted(ROWS, LABELS, 4).resets == 1
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float64", "float16"])
+def test_shuffled_arrays_become_float32(mx, dtype: str) -> None:
+    kinds = [
+        mx.io.NDArrayIter(mx.nd.array(ROWS, dtype=dtype), mx.nd.array(LABELS, dtype=dtype), 5, shuffle=shuffle)
+        for shuffle in (False, True)
+    ]
+    found = [(one.provide_data[0].dtype, one.provide_label[0].dtype, next(one).data[0].dtype) for one in kinds]
+    assert found == [(np.dtype(dtype).type,) * 3, (np.float32,) * 3]
+    kinds[1].label = [("softmax_label", mx.nd.array(LABELS, dtype=dtype))]
+    assert kinds[1].provide_label[0].dtype is np.dtype(dtype).type
+    kinds[1].reset()
+    assert kinds[1].provide_label[0].dtype is np.float32
+
+
+def test_a_shuffled_csr_matrix_keeps_its_type(mx) -> None:
+    rows = mx.nd.array(ROWS, dtype="float64").tostype("csr")
+    iterator = mx.io.NDArrayIter(rows, LABELS, 5, shuffle=True, last_batch_handle="discard")
+    assert iterator.provide_data[0].dtype is np.float64 and next(iterator).data[0].stype == "csr"
+
+
+def test_there_is_data_but_need_not_be_labels(mx) -> None:
+    for nothing in (None, []):
+        with pytest.raises(AssertionError):
+            mx.io.NDArrayIter(nothing, LABELS)
+    iterator = mx.io.NDArrayIter(ROWS, batch_size=4)
+    assert iterator.getlabel() == []
+    with pytest.raises(mx.MXNetError, match="call next"):
+        iterator.getdata()

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._dtypes import as_float32
 from ..base import MXNetValueError
 from ..ndarray import NDArray
+from ._csr_rows import CsrRows
 from ._named_arrays import _numbers, _picked, _whole
 
 __all__ = ["EpochRows"]
@@ -22,6 +24,8 @@ class EpochRows:
     last_batch_handle: str
     num_data: int
     shuffle: bool
+    _values: list[tuple[str, Any]]
+    _labels: list[tuple[str, Any]]
     _axis: int
     _left_over: np.ndarray[Any, Any] | None
     _order: np.ndarray[Any, Any]
@@ -30,6 +34,8 @@ class EpochRows:
         if self.shuffle:
             np.random.shuffle(self.idx)
             self._order = self._order[self.idx]
+            # As in MXNet, which makes arrays of the shuffled rows without their types.
+            self._values, self._labels = _floats(self._values), _floats(self._labels)
         self.cursor = -self.batch_size
 
     def _ordered(self, arrays: list[tuple[str, Any]]) -> list[tuple[str, NDArray]]:
@@ -64,5 +70,13 @@ class EpochRows:
         return rows
 
     def _arrays(self, arrays: list[tuple[str, np.ndarray[Any, Any]]]) -> list[NDArray]:
-        rows = self._rows()
+        rows = self._rows() if arrays or self.cursor >= self.num_data else np.arange(0)
         return [_picked(values, rows, self._axis) for _, values in arrays]
+
+
+def _floats(arrays: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Named arrays as float32; csr matrices keep their type."""
+    return [
+        (name, values if isinstance(values, CsrRows) else as_float32(values, f"NDArrayIter: '{name}', shuffled"))
+        for name, values in arrays
+    ]

@@ -220,7 +220,7 @@ class NDArrayIter(EpochRows, DataIter):
     The last batch, when it is short, is filled up from the beginning (``pad``), left out
     (``discard``), or its rows begin the next epoch (``roll_over``). This is what ``next`` does;
     after ``iter_next``, ``getdata`` and ``getlabel`` give the short batch unless it is filled up.
-    The axis of samples is that of ``N`` in `layout`.
+    The axis of samples is that of ``N`` in `layout`. With `shuffle`, dense arrays become float32.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class NDArrayIter(EpochRows, DataIter):
         self._values = _named(data, data_name)
         self._labels = _named(label, label_name)
         if not self._values:
-            raise MXNetValueError("NDArrayIter: there is no data")
+            raise AssertionError("NDArrayIter: there is no data")
         if last_batch_handle != "discard" and any(isinstance(v, CsrRows) for _, v in [*self._values, *self._labels]):
             raise NotImplementedError("NDArrayIter takes csr matrices with last_batch_handle='discard' only")
         self.layout = layout
@@ -368,7 +368,7 @@ class MXDataIter(DataIter):
     # Whether labels are sparse, as those of LibSVMIter are that a file of their own has.
     _csr_labels = False
     #: What a program can do about labels that float32 has not.
-    _advice_on_labels = "An NDArrayIter over an mx.nd.array of dtype='int32' or 'float64' keeps them"
+    _advice_on_labels = "An NDArrayIter without shuffle, over an mx.nd.array of dtype='int32' or 'float64', keeps them"
 
     def __init__(self, name: str, parameters: dict[str, Any], data_name: str, label_name: str) -> None:
         self._told_inexact = False
