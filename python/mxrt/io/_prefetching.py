@@ -8,10 +8,14 @@ from typing import Any
 
 from .._locks import fork_safe_lock
 from .._threads import ThreadWorkers
-from ..base import MXNetDataError, MXNetError, MXNetValueError
+from ..base import MXNetDataError, MXNetError
 from .io import DataBatch, DataDesc, DataIter, _BatchHolder
 
 __all__ = ["PrefetchingIter"]
+
+
+class EntryMismatchError(MXNetDataError, AssertionError):
+    """Iterators that are joined have different numbers of samples."""
 
 
 class PrefetchingIter(_BatchHolder):
@@ -35,7 +39,7 @@ class PrefetchingIter(_BatchHolder):
     ) -> None:
         self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         if not self.iters:
-            raise MXNetValueError("PrefetchingIter: there are no iterators")
+            raise AssertionError("PrefetchingIter: there are no iterators")
         self.n_iter: int = len(self.iters)
         self.rename_data = rename_data
         self.rename_label = rename_label
@@ -97,7 +101,6 @@ class PrefetchingIter(_BatchHolder):
                 worker.close()
             self._workers = []
             self._ended = True
-            self.current_batch = None
             for one in self.iters:
                 one.reset()
             self._begin()
@@ -117,11 +120,11 @@ class PrefetchingIter(_BatchHolder):
             if not made and not isinstance(batch, StopIteration):
                 raise batch
         if any(ends):
-            raise MXNetDataError("PrefetchingIter: Number of entry mismatches between iterators: one ended first")
+            raise EntryMismatchError("PrefetchingIter: Number of entry mismatches between iterators: one ended first")
         batches = [batch for _, batch in results]
         if len({batch.pad for batch in batches}) > 1:
             pads = ", ".join(str(batch.pad) for batch in batches)
-            raise MXNetDataError(f"PrefetchingIter: Different pad size in iterators: {pads}")
+            raise EntryMismatchError(f"PrefetchingIter: Different pad size in iterators: {pads}")
         self.current_batch = DataBatch(
             [array for batch in batches for array in batch.data],
             [array for batch in batches for array in batch.label or []],
