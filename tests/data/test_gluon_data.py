@@ -487,3 +487,44 @@ def test_records_are_a_data_set_for_all_workers(mx, tmp_path: Path) -> None:
     for workers in WORKERS:
         batches = list(mx.gluon.data.DataLoader(dataset, 8, batchify_fn=list, **workers))
         assert [record for batch in batches for record in batch] == [f"record {i}".encode() for i in range(40)]
+
+
+def test_positions_come_from_samplers_without_a_length(mx) -> None:
+    class Odd(mx.gluon.data.Sampler):
+        def __iter__(self):
+            return iter([3, 1])
+
+    letters = mx.gluon.data.SimpleDataset("abcd")
+    assert letters.sample(Odd())[0] == "d"
+    # As in MXNet, where a negative count is none.
+    assert letters.take(-1)._indices == []
+
+
+def test_samples_are_tested_and_transformed_in_the_order_of_iteration(mx) -> None:
+    data = mx.gluon.data
+    assert list(data.FilterSampler(str.isupper, (letter for letter in "aBcD"))) == [1, 3]
+
+    class Unknown(data.Dataset):
+        def __getitem__(self, idx):
+            return "aBcD"[idx]
+
+    assert list(Unknown().filter(str.isupper)) == ["B", "D"]
+    longer = data.SimpleDataset("aBcD").sample(data.SequentialSampler(6))
+    assert list(longer.transform(str.lower, lazy=False)) == ["a", "b", "c", "d"]
+
+    class Endless(Unknown):
+        def __getitem__(self, idx):
+            return idx
+
+        def __len__(self):
+            return 3
+
+    assert list(data.FilterSampler(bool, Endless())) == [1, 2]
+
+
+def test_what_to_do_with_a_short_batch_matters_where_there_is_one(mx) -> None:
+    data = mx.gluon.data
+    whole, short = (data.BatchSampler(range(count), 2, "no such word") for count in (4, 3))
+    assert list(map(list, whole)) == [[0, 1], [2, 3]]
+    with pytest.raises(ValueError, match="last_batch must be one of"):
+        list(map(list, short))

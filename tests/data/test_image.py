@@ -347,6 +347,13 @@ def test_every_transform_gives_an_image(mx) -> None:
         transforms.Rotate(20)(image)
 
 
+def test_transforms_that_flip_take_nothing(mx) -> None:
+    transforms = mx.gluon.data.vision.transforms
+    for flip in (transforms.RandomFlipLeftRight, transforms.RandomFlipTopBottom):
+        with pytest.raises(TypeError):
+            flip(0.5)
+
+
 def test_hybrid_transforms_are_graphs(mx) -> None:
     transforms = mx.gluon.data.vision.transforms
     net = mx.gluon.nn.HybridSequential()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...ndarray import NDArray
-from .sampler import FilterSampler, Sampler, SequentialSampler
+from .sampler import FilterSampler, Sampler, SequentialSampler, numbered
 
 if TYPE_CHECKING:
     from ...recordio import MXIndexedRecordIO
@@ -57,7 +57,7 @@ class Dataset:
         `lazy` applies it whenever a sample is read. Without it all samples are transformed now.
         """
         transformed = _LazyTransformDataset(self, fn)
-        return transformed if lazy else SimpleDataset([transformed[i] for i in range(len(transformed))])
+        return transformed if lazy else SimpleDataset([sample for _, sample in numbered(transformed)])
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
         """The samples with a function applied to their first element, such as the image."""
@@ -104,7 +104,8 @@ class _SampledDataset(Dataset):
     def __init__(self, dataset: Any, sampler: Sampler) -> None:
         self._dataset = dataset
         self._sampler = sampler
-        self._indices = list(sampler)
+        # `list(sampler)` would ask for its length, which it may not have.
+        self._indices = list(iter(sampler))
 
     def __len__(self) -> int:
         return len(self._indices)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,17 @@ class Sampler:
 
     def __len__(self) -> int:
         raise NotImplementedError
+
+
+def numbered(dataset: Any) -> Iterator[tuple[int, Any]]:
+    """Positions and samples in the order of iteration: up to the length, if there is one, or the
+    first position that raises IndexError.
+    """
+    try:
+        positions: Iterable[int] = range(len(dataset))
+    except (TypeError, NotImplementedError):
+        positions = count()
+    return zip(positions, dataset, strict=False)
 
 
 class SequentialSampler(Sampler):
@@ -55,7 +67,7 @@ class FilterSampler(Sampler):
     def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
         self._fn = fn
         self._dataset = dataset
-        self._indices = [i for i in range(len(dataset)) if fn(dataset[i])]
+        self._indices = [i for i, sample in numbered(dataset) if fn(sample)]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._indices)
@@ -111,8 +123,10 @@ class BatchSampler(Sampler):
             if len(batch) == self._batch_size:
                 yield batch
                 batch = []
+        if not batch:
+            return
         handling = self._handling()
-        if batch and handling == "keep":
+        if handling == "keep":
             yield batch
         elif handling == "rollover":
             self._left_over = batch

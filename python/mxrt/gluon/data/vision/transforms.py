@@ -268,12 +268,18 @@ class Resize(HybridBlock):
 class RandomFlipLeftRight(HybridBlock):
     """Mirrors left and right, with the probability one half."""
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_flip_left_right(x)
 
 
 class RandomFlipTopBottom(HybridBlock):
     """Mirrors top and bottom, with the probability one half."""
+
+    def __init__(self) -> None:
+        super().__init__()
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         return F.image.random_flip_top_bottom(x)
