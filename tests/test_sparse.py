@@ -62,6 +62,44 @@ def test_arrays_are_made_of_dense_ones_of_parts_and_of_shapes(mx) -> None:
         assert parts(array(stored(mx, DENSE, "csr"))) == CSR
 
 
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1, 2], np.int64),
+        ((1.5, 2), np.float64),
+        (np.array([1, 2], "int32"), np.int32),
+        (np.array([1, 2], "float64"), np.float64),
+        (np.array([1, 2], "float16"), np.float32),
+    ],
+)
+def test_values_at_coordinates_have_the_type_that_scipy_gives_them(mx, values, dtype) -> None:
+    places = ([0, 1], [1, 0])
+    assert mx.nd.sparse.csr_matrix((values, places), shape=(2, 2)).dtype is dtype
+    asked = mx.nd.sparse.csr_matrix((values, places), shape=(2, 2), dtype="float16")
+    assert asked.dtype is np.float16
+    # Those of the other form have MXNet's own type.
+    given = mx.nd.sparse.csr_matrix((values, [0, 1], [0, 1, 2]), shape=(2, 2)).dtype
+    assert given is (values.dtype.type if isinstance(values, np.ndarray) else np.float32)
+
+
+def test_what_cannot_be_assigned_is_refused_with_the_classes_of_mxnet(mx) -> None:
+    csr, rows = stored(mx, DENSE, "csr"), stored(mx, DENSE, "row_sparse")
+    for key in (0, 7, (slice(None), 0)):
+        with pytest.raises(TypeError, match="only supports"):
+            rows[key] = 1
+        with pytest.raises(ValueError, match="only supports"):
+            csr[key] = 1
+    for array in (csr, rows):
+        for key in ("a", None, [0]):
+            with pytest.raises(AssertionError):
+                array[key] = 1
+        with pytest.raises(ValueError, match="not implemented yet"):
+            array[0:1] = 1
+        with pytest.raises(ValueError, match="ambiguous"):
+            bool(array)
+    assert bool(stored(mx, DENSE[:1, 3:], "csr")) and not mx.nd.sparse.zeros("csr", (1, 1))
+
+
 def test_matrices_of_scipy_become_csr_and_come_back(mx) -> None:
     scipy = pytest.importorskip("scipy.sparse")
     matrix = scipy.csr_matrix(([2.0, 1.0, -4.0, 3.0], [3, 1, 2, 0], [0, 2, 2, 4]), shape=(3, 4))

@@ -107,6 +107,9 @@ class BaseSparseNDArray(NDArray):
 
         return of_sparse(self)
 
+    def __bool__(self) -> bool:
+        return bool(self._dense())
+
     def asnumpy(self) -> np.ndarray[Any, Any]:
         """A copy of the value as a dense numpy array. Waits for the value."""
         # The dense array is made on the host.
@@ -211,8 +214,12 @@ class BaseSparseNDArray(NDArray):
 
     def _set_whole(self, key: Any, value: Any) -> None:
         name = type(self).__name__
+        if not isinstance(key, (slice, int, tuple, np.integer)):
+            raise AssertionError(f"{name} only supports [:] for assignment, not {key!r}")
         if not isinstance(key, slice):
-            raise ValueError(f"{name} only supports [:] for assignment")
+            # MXNet's classes: any exception of a csr matrix.
+            kind = TypeError if self.stype == "row_sparse" else ValueError
+            raise kind(f"{name} only supports [:] for assignment")
         if key != slice(None):
             raise ValueError(f"Assignment with slice for {name} is not implemented yet: assign to [:]")
         if isinstance(value, NDArray):

@@ -87,9 +87,14 @@ def csr_of_parts(data: Any, indices: Any, indptr: Any, shape: Any, ctx: Any, dty
 
 
 def csr_of_coordinates(data: Any, row: Any, column: Any, shape: Any, ctx: Any, dtype: Any) -> NDArray:
-    """A csr matrix of coordinates; values of equal position are added."""
+    """A csr matrix of coordinates; values of equal position are added. Without `dtype` it has the
+    type that numpy gives the values, as scipy makes it, which has no float16.
+    """
     rows, columns = whole_numbers(row, "row numbers"), whole_numbers(column, "columns")
     values = np.asarray(data.asnumpy() if isinstance(data, NDArray) else data)
+    if values.dtype == np.float16:
+        values = values.astype(np.float32)
+    kind = values.dtype
     if values.ndim != 1 or values.shape != rows.shape or values.shape != columns.shape:
         raise ValueError(f"coordinates of shapes {rows.shape} and {columns.shape} for values of shape {values.shape}")
     if shape is None:
@@ -103,7 +108,6 @@ def csr_of_coordinates(data: Any, row: Any, column: Any, shape: Any, ctx: Any, d
     first = np.ones(len(rows), bool)
     first[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
     if rows.size:
-        values = np.add.reduceat(values, np.flatnonzero(first))
+        values = np.add.reduceat(values, np.flatnonzero(first), dtype=kind)
     pointers = np.searchsorted(rows[first], np.arange(shape[0] + 1))
-    kind = np.float32 if dtype is None else dtype
-    return csr_of_parts(values, columns[first], pointers, shape, ctx, kind)
+    return csr_of_parts(values, columns[first], pointers, shape, ctx, kind if dtype is None else dtype)
