@@ -321,8 +321,14 @@ def test_embeddings_come_from_local_files(mx, tmp_path: Path, monkeypatch: pytes
     assert custom.get_vecs_by_tokens("cow").asnumpy().tolist() == [4, 5, 6]
     with pytest.raises(ValueError, match="Token goat is unknown"):
         custom.update_token_vectors(["goat"], mx.nd.zeros((1, 3)))
-    with pytest.raises(mx.base.MXNetError, match="mxrt downloads nothing"):
+    for wrong in ([1, 1, 1], np.ones(3), mx.nd.ones((2, 3))):
+        with pytest.raises(AssertionError):
+            custom.update_token_vectors("cow", wrong)
+    with pytest.raises(mx.base.MXNetError, match="mxrt downloads nothing") as missing:
         text.embedding.create("fasttext")
+    assert not isinstance(missing.value, KeyError)
+    with pytest.raises(KeyError, match="mxrt downloads nothing"):
+        text.embedding.create("glove", pretrained_file_name="no_such_file.txt")
 
 
 # ---- test utilities ------------------------------------------------------------------------------

@@ -173,3 +173,12 @@ def test_rows_without_a_label_do_not_correlate(mx) -> None:
     metric = mx.metric.PCC()
     metric.update([mx.nd.array([1, 0])], [mx.nd.array([[0.1, 0.5], [0.9, 0.8], [0.2, 0.1], [0.3, 0.1]])])
     assert metric.get() == ("pcc", 1.0)
+
+
+def test_perplexity_wants_predictions_for_each_array_of_labels(mx) -> None:
+    metric = mx.metric.Perplexity(ignore_label=None)
+    label, pred = mx.nd.array([0]), mx.nd.array([[1.0, 0.0]])
+    with pytest.raises(AssertionError):
+        metric.update([label], [pred, pred])
+    metric.update([label, label], [pred, pred])
+    assert metric.get() == ("perplexity", 1.0)

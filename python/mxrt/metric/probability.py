@@ -81,6 +81,8 @@ class Perplexity(EvalMetric):
 
     def update(self, labels: Any, preds: Any) -> None:
         """Adds a batch: labels, and probabilities with the classes along ``axis``."""
+        if isinstance(labels, list) and isinstance(preds, list) and len(labels) != len(preds):
+            raise AssertionError(f"{len(labels)} arrays of labels and {len(preds)} of predictions")
         loss = 0.0
         count: float = 0
         for label, pred in pairs(labels, preds):

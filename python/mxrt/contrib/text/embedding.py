@@ -126,8 +126,12 @@ class _TokenEmbedding(Vocabulary):
         return self._token_to_idx.get(token, 0)
 
     def update_token_vectors(self, tokens: Any, new_vectors: NDArray) -> None:
-        """Changes the vectors of known tokens; ValueError for an unknown one."""
+        """Changes the vectors of known tokens; ValueError for an unknown one, AssertionError for
+        vectors that are no array with a row for each token.
+        """
         listed = tokens if isinstance(tokens, list) else [tokens]
+        if not isinstance(new_vectors, NDArray):
+            raise AssertionError(f"new_vectors is {type(new_vectors).__name__}, expected an NDArray")
         rows = new_vectors.reshape((1, -1)) if len(listed) == 1 and new_vectors.ndim == 1 else new_vectors
         if rows.shape != (len(listed), self.vec_len):
             raise AssertionError(
@@ -189,6 +193,10 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     return [*known_files, *(name for name in there if name not in known_files)]
 
 
+class UnknownFileError(MXNetDataError, KeyError):
+    """The file of an embedding does not exist, and has no name that its authors gave one."""
+
+
 class _Local(_TokenEmbedding):
     """An embedding whose file has a known name and place."""
 
@@ -197,7 +205,8 @@ class _Local(_TokenEmbedding):
     ) -> None:
         path = os.path.join(_folder(type(self).__name__.lower(), root), name)
         if not os.path.isfile(path):
-            raise MXNetDataError(
+            known = PRETRAINED_FILES.get(type(self).__name__.lower(), [])
+            raise (MXNetDataError if name in known else UnknownFileError)(
                 f"{type(self).__name__}: '{path}' does not exist, and mxrt downloads nothing; put the file there, or "
                 "give its folder's parent as embedding_root"
             )
