@@ -69,3 +69,39 @@ def test_a_data_set_of_a_program_finds_its_folder(mx, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         mx.gluon.data.vision.MNIST(str(tmp_path / "none"))
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("handle", "alone", "batch", "after"),
+    [
+        ("pad", "01e01e0", ([0, 1, 0], 1), "eee"),
+        ("roll_over", "01e01e0", None, "01e"),
+        ("discard", "01eeeee", None, "eee"),
+    ],
+)
+def test_the_next_sample_is_the_one_of_mxnet(
+    mx, tmp_path: Path, indexed: bool, handle: str, alone: str, batch: tuple | None, after: str
+) -> None:
+    files = records(mx, tmp_path, [0.0, 1.0])
+    if not indexed:
+        del files["path_imgidx"]
+    iterator = mx.image.ImageIter(3, (3, 4, 4), last_batch_handle=handle, **files)
+
+    def read(count: int) -> str:
+        """Labels of the next samples, and an e where the end is met."""
+        seen = ""
+        for _ in range(count):
+            try:
+                seen += str(int(iterator.next_sample()[0]))
+            except StopIteration:
+                seen += "e"
+        return seen
+
+    assert read(7) == alone
+    iterator.hard_reset()
+    found = next(iterator, None)
+    assert (found and (found.label[0].asnumpy().tolist(), found.pad)) == batch
+    assert read(3) == after
+    iterator.reset()
+    assert read(3) == "01e"

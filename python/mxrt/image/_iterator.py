@@ -126,14 +126,20 @@ class ImageIter(DataIter):
         self.reset()
 
     def next_sample(self) -> tuple[Any, bytes]:
-        """Label and file of the next image; StopIteration at the end."""
+        """Label and file of the next image; StopIteration at the end, after which it begins again
+        unless short batches are left out or filled up.
+        """
+        if self._ended:
+            raise StopIteration
         if self.seq is None:
             record = self.imgrec.read()
             if record is None:
+                self._at_end()
                 raise StopIteration
             self.cur += 1
             return self._unpacked(record)
         if self.cur >= len(self.seq):
+            self._at_end()
             raise StopIteration
         key = self.seq[self.cur]
         self.cur += 1
@@ -200,15 +206,13 @@ class ImageIter(DataIter):
             if self.last_batch_handle == "discard":
                 self._ended = True
                 raise StopIteration
-            # As in MXNet, the next call begins again without `reset`, unless it was filled up.
-            self._start_over()
             if not samples:
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
                 self._left_over, self._rolled_over = samples, len(samples)
                 raise StopIteration
-            self._ended = True
             self._fill(samples)
+            self._ended = True
             while len(samples) < self.batch_size:  # fewer images than a batch has
                 samples.append(samples[len(samples) % max(1, self.batch_size - missing)])
         data = np.stack([sample.asnumpy() for sample, _ in samples]).astype(np.float32, copy=False)
@@ -231,7 +235,10 @@ class ImageIter(DataIter):
             except StopIteration:
                 return
 
-    def _start_over(self) -> None:
+    def _at_end(self) -> None:
+        """Begins again without `reset`, as MXNet does unless short batches are left out."""
+        if self.last_batch_handle == "discard":
+            return
         self.cur = 0
         if self.imgrec is not None:
             self.imgrec.reset()
