@@ -151,3 +151,13 @@ def test_what_onnx_would_answer_otherwise_is_refused(mx, tmp_path: Path) -> None
         with pytest.raises(mx.base.MXNetNotImplementedError, match=words):
             written(mx, symbol, tmp_path, data=IMAGE)
         assert not list(tmp_path.glob("*.onnx"))
+
+
+@pytest.mark.parametrize(("axis", "keepdims"), [((0, 1), False), ((-1, 0), False), ((0, 1), True)])
+def test_the_mean_of_everything_has_one_axis(mx, tmp_path: Path, axis: Any, keepdims: bool) -> None:
+    rows = np.random.RandomState(1).rand(3, 4).astype("float32")
+    graph = mx.sym.mean(mx.sym.Variable("data"), axis=axis, keepdims=keepdims)
+    answers = written(mx, graph, tmp_path, data=rows)
+    assert answers[0][0].shape == answers[1][0].shape == ((1, 1) if keepdims else (1,))
+    same(answers)
+    same(written(mx, mx.sym.concat(graph, graph * 2, dim=0), tmp_path, data=rows))

@@ -40,7 +40,13 @@ def _mean(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
     axis = attrs.numbers_or_one("axis")
     if not axis or attrs.flag("exclude", False):
         raise Untranslatable("only over axes that are named")
-    w.add("ReduceMean", inputs, name, axes=axis, keepdims=int(attrs.flag("keepdims", False)))
+    kept = attrs.flag("keepdims", False)
+    if not kept and len(axis) == len(w.found[inputs[0]]):
+        # The mean of everything has one axis, not none as in ONNX.
+        mean = w.add("ReduceMean", inputs, f"{name}#mean", axes=axis, keepdims=1)
+        w.reshape(mean, w.found[name], name)
+        return
+    w.add("ReduceMean", inputs, name, axes=axis, keepdims=int(kept))
 
 
 def _div_sqrt_dim(w: Writer, name: str, attrs: Attrs, inputs: list[str]) -> None:
