@@ -82,6 +82,16 @@ def test_values_at_coordinates_have_the_type_that_scipy_gives_them(mx, values, d
     assert given is (values.dtype.type if isinstance(values, np.ndarray) else np.float32)
 
 
+def test_quotients_of_one_shape_are_dense(mx, quiet) -> None:
+    csr, dense = stored(mx, DENSE, "csr"), mx.nd.array(np.where(DENSE == 2, 4, 0))
+    found = mx.nd.sparse.divide(csr, dense)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = DENSE / np.where(DENSE == 2, 4, 0)
+    assert found.stype == "default"
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+    assert mx.nd.sparse.divide(csr, mx.nd.ones((1, 4))).stype == mx.nd.sparse.divide(csr, 2).stype == "csr"
+
+
 def test_what_cannot_be_assigned_is_refused_with_the_classes_of_mxnet(mx) -> None:
     csr, rows = stored(mx, DENSE, "csr"), stored(mx, DENSE, "row_sparse")
     for key in (0, 7, (slice(None), 0)):

@@ -19,7 +19,7 @@ from ._sparse_arrays import (
 )
 from ._sparse_arrays import _two as _of_one_shape
 from .arithmetic import add as _add
-from .arithmetic import divide
+from .arithmetic import divide as _divide
 from .arithmetic import multiply as _multiply
 from .arithmetic import subtract as _subtract
 
@@ -42,6 +42,7 @@ __all__ = [
 add: Callable[[Any, Any], Any] = _of_one_shape("elemwise_add", _add)
 subtract: Callable[[Any, Any], Any] = _of_one_shape("elemwise_sub", _subtract)
 multiply: Callable[[Any, Any], Any] = _of_one_shape("elemwise_mul", _multiply)
+divide: Callable[[Any, Any], Any] = _of_one_shape("elemwise_div", _divide)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
