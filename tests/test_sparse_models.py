@@ -225,6 +225,19 @@ def test_parameters_of_a_module_are_stored_as_their_variables_ask(mx, tmp_path) 
     assert mx.nd.load(str(tmp_path / "p.params"))["arg:weight"].stype == "row_sparse"
 
 
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_parameters_of_blocks_are_dense_whatever_the_file_stores(mx, tmp_path, stype: str) -> None:
+    names = [str(tmp_path / name) for name in ("m-symbol.json", "m-0000.params")]
+    mx.sym.dot(mx.sym.Variable("data"), mx.sym.Variable("w")).save(names[0])
+    mx.nd.save(names[1], {"arg:w": mx.nd.array(np.eye(3)).tostype(stype)})
+    block = mx.gluon.SymbolBlock.imports(names[0], ["data"], names[1])
+    (weight,) = block.collect_params().values()
+    assert weight.data().stype == "default" and weight.data().asnumpy().tolist() == np.eye(3).tolist()
+    assert block(mx.nd.ones((2, 3))).stype == "default"
+    block.save_parameters(names[1])
+    assert [array.stype for array in mx.nd.load(names[1]).values()] == ["default"]
+
+
 def test_operators_in_python_say_how_their_results_are_stored(mx) -> None:
     class Square(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):

@@ -344,6 +344,8 @@ def take_over(
             continue
         if cast_dtype and dtype_source == "current":
             value = value.astype(parameter.dtype, copy=False)
+        if parameter.stype == "default" and value.stype != "default":
+            value = value.tostype("default")
         held = list(parameter._arrays) or (parameter._deferred[2] if parameter._deferred else [])
         ready.append((parameter, value, held if ctx is None and held else contexts_of(ctx)))
     # All at once: a block that collects its arrays meanwhile gets either all old ones or all new
