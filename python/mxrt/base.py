@@ -261,6 +261,10 @@ class MXNetFileNotFoundError(MXNetDataError, FileNotFoundError):
     errno: int | None = errno.ENOENT
 
 
+class EntryMismatchError(MXNetDataError, AssertionError):
+    """Iterators that are joined have different numbers of samples; MXNet asserts the same one."""
+
+
 class MXNetDeviceError(MXNetError):
     """The device is not available, or arrays live on different ones."""
 

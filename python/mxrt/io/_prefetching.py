@@ -8,14 +8,10 @@ from typing import Any
 
 from .._locks import fork_safe_lock
 from .._threads import ThreadWorkers
-from ..base import MXNetDataError, MXNetError
+from ..base import EntryMismatchError, MXNetError
 from .io import DataBatch, DataDesc, DataIter, _BatchHolder
 
 __all__ = ["PrefetchingIter"]
-
-
-class EntryMismatchError(MXNetDataError, AssertionError):
-    """Iterators that are joined have different numbers of samples."""
 
 
 class PrefetchingIter(_BatchHolder):

@@ -10,7 +10,7 @@ from typing import Any
 from ... import ndarray as nd
 from ... import registry
 from ..._np_mode import made_here
-from ...base import MXNetDataError, data_dir, warn
+from ...base import MXNetDataError, MXNetKeyError, data_dir, warn
 from ...ndarray import NDArray
 from ._constants import PRETRAINED_FILES
 from .vocab import Vocabulary
@@ -193,10 +193,6 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     return [*known_files, *(name for name in there if name not in known_files)]
 
 
-class UnknownFileError(MXNetDataError, KeyError):
-    """The file of an embedding does not exist, and has no name that its authors gave one."""
-
-
 class _Local(_TokenEmbedding):
     """An embedding whose file has a known name and place."""
 
@@ -206,7 +202,7 @@ class _Local(_TokenEmbedding):
         path = os.path.join(_folder(type(self).__name__.lower(), root), name)
         if not os.path.isfile(path):
             known = PRETRAINED_FILES.get(type(self).__name__.lower(), [])
-            raise (MXNetDataError if name in known else UnknownFileError)(
+            raise (MXNetDataError if name in known else MXNetKeyError)(
                 f"{type(self).__name__}: '{path}' does not exist, and mxrt downloads nothing; put the file there, or "
                 "give its folder's parent as embedding_root"
             )
