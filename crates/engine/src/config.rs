@@ -24,7 +24,7 @@ pub struct Config {
     pub drivers: Vec<Arc<dyn Driver>>,
     /// How many compute streams a device gets.
     pub compute_streams: usize,
-    /// What each device keeps for later ops.
+    /// Events and memory that each device keeps for later ops.
     pub device_reserve: DeviceReserve,
 }
 

@@ -70,7 +70,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What each device keeps for later ops: events, and page-locked memory for copies.
+/// Events, and page-locked memory for copies, that each device keeps for later ops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceReserve {
     /// Free events; what is given back beyond that is destroyed.
