@@ -86,20 +86,20 @@ fn one(
     let mut left = Scratch::filled(par, m * m, 0.0);
     (0..m).for_each(|i| left[i * m + i] = 1.0);
     make_orthogonal([m, n], &mut work, &mut left)?;
-    write_factors([m, n], &work, &left, [u, values, v]);
+    write_factors(par, [m, n], [&work, &left], [u, values, v]);
     values.iter_mut().for_each(|value| *value *= scale);
     Ok(())
 }
 
 /// Writes the factors of a matrix: the orthogonal rows of `work`, the longest first, their lengths,
 /// and the rows of `left` that made them.
-fn write_factors([m, n]: [usize; 2], work: &[f64], left: &[f64], [u, values, v]: [&mut [f64]; 3]) {
-    let lengths: Vec<f64> = work.chunks_exact(n).map(|row| dot(row, row).sqrt()).collect();
-    let mut order: Vec<usize> = (0..m).collect();
+fn write_factors(par: &dyn Par, [m, n]: [usize; 2], [work, left]: [&[f64]; 2], [u, values, v]: [&mut [f64]; 3]) {
+    let lengths = Scratch::collect(par, m, work.chunks_exact(n).map(|row| dot(row, row).sqrt()));
+    let mut order = Scratch::collect(par, m, 0..m);
     order.sort_by(|i, j| lengths[*j].total_cmp(&lengths[*i]));
     // Shorter rows are nothing but rounding.
     let least = lengths[order[0]] * rounding(n);
-    for (k, from) in order.into_iter().enumerate() {
+    for (k, from) in order.iter().copied().enumerate() {
         let length = lengths[from];
         values[k] = length;
         let (done, rest) = v.split_at_mut(k * n);
