@@ -4,11 +4,13 @@ it did not make.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -213,3 +215,55 @@ def test_help_lists_each_target_once_in_a_group_and_fits_a_terminal(make) -> Non
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     explained = re.findall(r"^([a-z0-9-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(explained)
+
+
+def parts_of_make_test(tmp_path: Path, fails: str = "") -> tuple[subprocess.Popen[str], Path]:
+    """Starts what `make test` runs, with a make that notes its targets. The one named fails. The
+    target `wheel` ends when the file `go` is there, which the last part before it makes.
+    """
+    folder = tmp_path / "mxrt"
+    (folder / "scripts").mkdir(parents=True)
+    shutil.copy2(ROOT / "scripts/test.sh", folder / "scripts/test.sh")
+    make = program(
+        tmp_path / "make",
+        f"""
+        echo "$1" >> {tmp_path}/made
+        if [ "$1" = wheel ]; then
+            echo "words of the wheel"
+            echo $$ > {tmp_path}/pid
+            [ "{fails}" = wheel ] || while [ ! -e {tmp_path}/go ]; do sleep 0.01; done
+        fi
+        [ "$1" != loom ] || touch {tmp_path}/go
+        [ "$1" = lint ] && while [ ! -e {tmp_path}/pid ]; do sleep 0.01; done
+        [ "$1" != "{fails}" ]
+        """,
+    )
+    env = {**os.environ, "MAKE": str(make)}
+    command = [str(folder / "scripts/test.sh")]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True), folder
+
+
+def test_make_test_builds_the_wheel_meanwhile_and_says_what_each_part_costs(tmp_path: Path) -> None:
+    running, folder = parts_of_make_test(tmp_path)
+    said, _ = running.communicate(timeout=60)
+    parts = "lint mutants-check test-rust test-scenarios loom install test-python check-types".split()
+    assert running.returncode == 0
+    assert re.findall(r"^ +\d+ s  make (.+)$", said, re.MULTILINE) == parts
+    assert said.endswith("make test: all passed\n")
+    made = (tmp_path / "made").read_text().split()
+    assert [one for one in made if one != "wheel"] == ["build/stamps/test-tools", *parts]
+    assert made.index("wheel") < made.index("test-rust")
+    assert (folder / "build/wheel.log").read_text() == "words of the wheel\n"
+
+
+@pytest.mark.parametrize("part", ["lint", "test-rust", "wheel", "test-python"])
+def test_make_test_ends_at_the_part_that_fails_and_leaves_no_build(tmp_path: Path, part: str) -> None:
+    running, _ = parts_of_make_test(tmp_path, part)
+    said, _ = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert said.endswith(f"make test: make {part} failed\n")
+    assert ("words of the wheel" in said) == (part == "wheel")
+    wheel = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    with contextlib.suppress(OSError):  # it is gone
+        while wheel.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            time.sleep(0.01)  # the signal is under way
