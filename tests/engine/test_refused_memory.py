@@ -35,6 +35,19 @@ room = int(sys.argv[1])
 folder = sys.argv[2]
 """
 
+
+def results_of(call: str) -> str:
+    """A program that calls for results until Python has no memory for one."""
+    return f"""
+symbol = mx.sym.load(folder + "/digits_cnn-symbol.json")
+{call}
+bound(room)
+results = []
+while True:
+    results.append({call})
+"""
+
+
 FLOWS = {
     "load and call": """
 bound(room)
@@ -124,22 +137,8 @@ symbol = mx.sym.load_json(text)
 symbol.infer_shape(x=(2, 2))
 symbol.bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward()[0].asnumpy()
 """,
-    "lists of Python": """
-symbol = mx.sym.load(folder + "/digits_cnn-symbol.json")
-symbol.list_arguments()
-bound(room)
-arrays = []
-while True:
-    arrays.append(symbol.list_arguments())
-""",
-    "texts of Python": """
-symbol = mx.sym.load(folder + "/digits_cnn-symbol.json")
-symbol.tojson()
-bound(room)
-arrays = []
-while True:
-    arrays.append(symbol.tojson())
-""",
+    "lists of Python": results_of("symbol.list_arguments()"),
+    "texts of Python": results_of("symbol.tojson()"),
     "a long attribute": """
 text = "x" * (32 << 20)
 bound(room)

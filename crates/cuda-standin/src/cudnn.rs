@@ -1,6 +1,6 @@
 //! cuDNN for tests: the same library under the name `libcudnn.so.9`. It computes convolutions of
-//! planes in the memory of the simulated GPUs. A handle belongs to a context and is used by one thread
-//! at a time; two that use one end the process.
+//! planes in the memory of the simulated GPUs. A handle belongs to a context. Two threads that use one
+//! concurrently end the process.
 
 use crate::libraries::{FakeElements, destroy, library, make, note, submit};
 use crate::state::{CURRENT, number};
@@ -110,7 +110,7 @@ unsafe fn known<'a, T>(at: *const T) -> Result<&'a T, c_int> {
 }
 
 /// # Safety
-/// As for `known`; no other thread uses it.
+/// The contract of `known`, and no other thread uses it.
 unsafe fn changed<'a, T>(at: *mut T) -> Result<&'a mut T, c_int> {
     // SAFETY: contract.
     unsafe { at.as_mut() }.ok_or(BAD_PARAM)
@@ -127,7 +127,7 @@ struct Convolution {
 
 impl Convolution {
     /// # Safety
-    /// As for `known`.
+    /// The contract of `known`.
     unsafe fn of(x: *const Array, w: *const Array, c: *const Windows, y: *const Array) -> Result<Convolution, c_int> {
         // SAFETY: contract.
         let made = unsafe { Convolution { x: *known(x)?, w: *known(w)?, windows: *known(c)?, y: *known(y)? } };

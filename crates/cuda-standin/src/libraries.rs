@@ -97,7 +97,7 @@ impl FakeElements {
     }
 
     /// # Safety
-    /// As for `read`.
+    /// The contract of `read`.
     pub unsafe fn write(self, at: usize, number: i64, value: f32) {
         let place = std::ptr::with_exposed_provenance_mut::<c_void>(at);
         // SAFETY: contract.

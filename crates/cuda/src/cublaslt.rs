@@ -342,7 +342,7 @@ impl CublasLt {
     }
 
     /// # Safety
-    /// As for [`CudaDevice::multiply`].
+    /// The contract of [`CudaDevice::multiply`].
     unsafe fn multiply(&self, plan: &ProductPlan, at: &ProductOperands, stream: CUstream) -> Result<(), DeviceError> {
         // A description holds the address of the bias, so each call has its own.
         let description = self.product(&plan.product, at.bias)?;

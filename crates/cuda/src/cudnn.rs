@@ -187,10 +187,10 @@ impl Descriptor {
     }
 }
 
-/// A handle of a stream, which one thread uses at a time.
+/// A handle of a stream, which no two threads use concurrently.
 struct OfStream(DnnHandle);
 
-// SAFETY: a handle of the library, which may be used from any thread, by one of them at a time.
+// SAFETY: a handle of the library, which any thread may use, but no two concurrently.
 unsafe impl Send for OfStream {}
 
 /// The library on a device. It stays open until the process ends.
@@ -357,7 +357,7 @@ impl Cudnn {
     }
 
     /// # Safety
-    /// As for [`CudaDevice::convolve`].
+    /// The contract of [`CudaDevice::convolve`].
     unsafe fn convolve(
         &self,
         handle: DnnHandle,
