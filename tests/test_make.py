@@ -230,7 +230,8 @@ def parts_of_make_test(tmp_path: Path, fails: str = "") -> tuple[subprocess.Pope
         echo "$1" >> {tmp_path}/made
         if [ "$1" = wheel ]; then
             echo "words of the wheel"
-            echo $$ > {tmp_path}/pid
+            # At once: what stops this may come before the number is written.
+            echo $$ > {tmp_path}/number && mv {tmp_path}/number {tmp_path}/pid
             [ "{fails}" = wheel ] || while [ ! -e {tmp_path}/go ]; do sleep 0.01; done
         fi
         [ "$1" != loom ] || touch {tmp_path}/go
@@ -263,7 +264,7 @@ def test_make_test_ends_at_the_part_that_fails_and_leaves_no_build(tmp_path: Pat
     assert running.returncode == 1
     assert said.endswith(f"make test: make {part} failed\n")
     assert ("words of the wheel" in said) == (part == "wheel")
-    wheel = Path("/proc") / (tmp_path / "pid").read_text().strip()
+    wheel = Path("/proc") / str(int((tmp_path / "pid").read_text()))
     with contextlib.suppress(OSError):  # it is gone
         while wheel.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z":
             time.sleep(0.01)  # the signal is under way
