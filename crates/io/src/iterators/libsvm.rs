@@ -253,21 +253,23 @@ fn parse(line: &[u8], count: usize, to: &mut impl LineValues) -> Result<f32, Str
         return Err("found bytes that are no text; is this a LibSVM file?".to_owned());
     };
     let text = text.trim_start_matches('\u{feff}').split('#').next().unwrap_or_default();
-    let mut fields = text.split_ascii_whitespace();
     // A weight after the label is accepted and not used, as in MXNet.
-    let label = fields.next().unwrap_or_default();
-    let label =
-        label.split(':').next().and_then(|label| label.parse::<f32>().ok()).ok_or_else(|| {
-            format!("found {:?}, expected a number as the label in front of the line", shortened(label))
-        })?;
+    let Pair { index: label, rest: mut text, .. } = pair(text);
+    let label = label
+        .parse::<f32>()
+        .map_err(|_| format!("found {:?}, expected a number as the label in front of the line", shortened(label)))?;
     let mut last = None;
-    for field in fields.filter(|field| !field.starts_with("qid:")) {
-        let (index, value) = field.split_once(':').unwrap_or((field, "1"));
-        let Ok(value) = value.parse::<f32>() else {
-            return Err(format!("found {:?}, expected index:value with a number", shortened(field)));
+    while !text.is_empty() {
+        let Pair { index, value, whole, rest } = pair(text);
+        text = rest;
+        if index == "qid" {
+            continue;
+        }
+        let Ok(value) = value.unwrap_or("1").parse::<f32>() else {
+            return Err(format!("found {:?}, expected index:value with a number", shortened(whole)));
         };
         let place = match index.parse::<i64>() {
-            Err(_) => return Err(format!("found {:?}, expected index:value", shortened(field))),
+            Err(_) => return Err(format!("found {:?}, expected index:value", shortened(whole))),
             Ok(index @ ..0) => return Err(format!("the index {index} is negative; indices count from 0")),
             Ok(index) if index as u64 >= count as u64 => {
                 return Err(format!("the index {index} is outside of data_shape ({count},); indices count from 0"));
@@ -283,6 +285,35 @@ fn parse(line: &[u8], count: usize, to: &mut impl LineValues) -> Result<f32, Str
         }
     }
     Ok(label)
+}
+
+/// The first pair of a text without blanks around it.
+struct Pair<'a> {
+    index: &'a str,
+    value: Option<&'a str>,
+    /// the text of both
+    whole: &'a str,
+    /// the text after it, without blanks in front
+    rest: &'a str,
+}
+
+/// Divides a text after `index:value`. As in MXNet, blanks may be around the colon, and an index may be
+/// alone.
+fn pair(text: &str) -> Pair<'_> {
+    let text = text.trim_ascii_start();
+    let up_to = |text: &'_ str, colon: bool| {
+        text.find(|c: char| c.is_ascii_whitespace() || (colon && c == ':')).unwrap_or(text.len())
+    };
+    let (index, after) = text.split_at(up_to(text, true));
+    let (value, after) = match after.trim_ascii_start().strip_prefix(':').map(str::trim_ascii_start) {
+        Some(after) => {
+            let (value, after) = after.split_at(up_to(after, false));
+            (Some(value), after)
+        }
+        None => (None, after),
+    };
+    let whole = &text[..text.len() - after.len()];
+    Pair { index, value, whole, rest: after.trim_ascii_start() }
 }
 
 /// The beginning of a text, for messages.
