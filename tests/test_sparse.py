@@ -238,6 +238,9 @@ PRODUCTS = [
     ("default", "csr", False, "default", "default"),
     ("csr", "csr", False, None, "default"),
     ("row_sparse", "default", False, None, "default"),
+    ("default", "default", False, None, "default"),
+    ("default", "default", False, "csr", "csr"),
+    ("default", "default", False, "row_sparse", "row_sparse"),
 ]
 
 
@@ -250,6 +253,22 @@ def test_products_have_the_storage_types_of_mxnet(mx, left, right, transposed, a
     result = mx.nd.dot(stored_a, stored_b, transpose_a=transposed, forward_stype=asked)
     assert (result.stype, result.dtype) == (made, np.dtype(dtype).type)
     assert np.array_equal(result.asnumpy(), (a.T if transposed else a) @ b)
+
+
+@pytest.mark.parametrize("asked", ["csr", "row_sparse"])
+def test_a_product_of_dense_matrices_is_stored_as_it_is_asked_for(mx, asked, quiet) -> None:
+    given = {"left": mx.nd.array(DENSE), "right": mx.nd.array(OTHER.T)}
+    net = mx.sym.dot(*(mx.sym.var(name) for name in given), forward_stype=asked)
+    block = mx.gluon.SymbolBlock(net + 0, [mx.sym.var(name) for name in given])
+    block.hybridize()
+    product = net.bind(mx.cpu(), given).forward()[0]
+    assert (product.stype, product.asnumpy().tolist()) == (asked, (DENSE @ OTHER.T).tolist())
+    assert block(*given.values()).asnumpy().tolist() == product.asnumpy().tolist()
+    into = mx.nd.zeros((3, 3))
+    mx.nd.dot(*given.values(), forward_stype=asked, out=into)
+    assert (into.stype, into.asnumpy().tolist()) == ("default", product.asnumpy().tolist())
+    with pytest.raises(mx.MXNetError, match="2 axes|matrix|matrices"):
+        mx.nd.dot(given["left"][0], given["left"][0], forward_stype="csr").wait_to_read()
 
 
 def test_products_of_whole_numbers_are_exact(mx) -> None:

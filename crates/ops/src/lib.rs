@@ -64,7 +64,7 @@ pub use crate::rewrite::{
 pub use crate::sequence::ctc_loss::sequence_error;
 pub use crate::sparse::{
     LastStoredCall, StorageChoice, choose_storage, convert_into, dense_copies_text, fallback_warning, invoke_again,
-    invoke_stored, knows_storage, result_storage, to_storage,
+    invoke_stored, knows_storage, makes_sparse, result_storage, to_storage,
 };
 pub use mxrt_kernels::Par;
 pub use mxrt_kernels::amx::is_available as has_amx;

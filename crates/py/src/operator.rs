@@ -220,7 +220,7 @@ impl OperatorCall<'_> {
     /// Pushes the operator. With the naive engine it has run then, and its failure is raised.
     pub(crate) fn push(&self, py: Python<'_>, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> PyResult<Started> {
         let runtime = self.runtime;
-        if mxrt_ops::knows_storage(self.def, inputs, outputs) {
+        if mxrt_ops::knows_storage(self.def, self.given, inputs, outputs) {
             crate::sparse::warn_of_dense_copies(py, self.def, self.given, inputs, outputs, self.context)?;
         }
         let _site = runtime::push_site(py)?;

@@ -25,7 +25,7 @@ pub fn invoke(
     interrupter: &mut Interrupter<'_>,
 ) -> Result<Started, OpError> {
     let started = match (def.is_late(), outputs) {
-        (false, _) if knows_storage(def, inputs, outputs) => {
+        (false, _) if knows_storage(def, given, inputs, outputs) => {
             Started::Known(invoke_stored(call, cache, def, given, inputs, outputs)?)
         }
         (false, _) => Started::Known(invoke_cached(call, cache, def, given, inputs, outputs)?),

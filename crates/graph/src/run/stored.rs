@@ -145,9 +145,7 @@ impl StoredNodes {
 
 /// Whether a graph makes sparse arrays of dense ones.
 pub(super) fn makes_sparse(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|node| {
-        node.op.name == "cast_storage" && StorageType::from_name(node.attrs.str("stype")).is_some_and(|s| s.is_sparse())
-    })
+    graph.nodes.iter().any(|node| mxrt_ops::makes_sparse(node.op, &node.attrs))
 }
 
 impl CachedOp {
@@ -419,10 +417,7 @@ fn choose(
     };
     match choose_storage(node.op, &node.attrs, reads, &all, None) {
         StorageChoice::Refused(reason) => Err(OpError::new(FailureKind::NotImplemented, reason)),
-        choice if sparse || matches!(choice, StorageChoice::Kernel(storage) if storage.is_sparse()) => {
-            Ok((choice, result_storage(node.op, &node.attrs, reads, choice)))
-        }
-        _ => Ok((StorageChoice::Dense, StorageType::Default)),
+        choice => Ok((choice, result_storage(node.op, &node.attrs, reads, choice))),
     }
 }
 

@@ -26,6 +26,11 @@ impl CallAttrs<'_> {
         }
     }
 
+    /// Whether the attribute is given.
+    pub(crate) fn names(self, attribute: &str) -> bool {
+        matches!(self, CallAttrs::Text(pairs) if pairs.iter().any(|(name, _)| name == attribute))
+    }
+
     fn mix(self, mut hash: u64) -> u64 {
         match self {
             CallAttrs::Scalar(number) => mix(hash, number.to_bits()),

@@ -14,12 +14,6 @@ use std::sync::Arc;
 
 pub(super) type Arrays = SmallVec<[NDArray; 2]>;
 
-/// Whether a call has to do with sparse arrays.
-pub fn knows_storage(def: &OpDef, inputs: &[&NDArray], outputs: Option<&[&NDArray]>) -> bool {
-    let any = |arrays: &[&NDArray]| arrays.iter().any(|array| array.is_sparse());
-    any(inputs) || outputs.is_some_and(any) || def.name == "cast_storage"
-}
-
 /// Runs an operator on arrays of which some are sparse. As [`invoke_cached`] in everything else.
 #[cfg_attr(debug_assertions, track_caller)]
 pub fn invoke_stored(

@@ -17,9 +17,9 @@ pub mod rows;
 pub mod scatter;
 mod stored_call;
 
-pub use choice::{StorageChoice, choose_storage, result_storage};
+pub use choice::{StorageChoice, choose_storage, knows_storage, makes_sparse, result_storage};
 pub use fallback::{dense_copies_text, fallback_warning};
-pub use invoke::{convert_into, invoke_again, invoke_stored, knows_storage, to_storage};
+pub use invoke::{convert_into, invoke_again, invoke_stored, to_storage};
 pub use stored_call::LastStoredCall;
 
 use crate::definition::Attrs;
