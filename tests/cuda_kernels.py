@@ -27,7 +27,7 @@ from cuda_edges import EDGES
 from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
 from cuda_linalg import LINEAR_ALGEBRA, in_np
-from cuda_tiles import tiles
+from cuda_tiles import dense_functions, tiles
 from cuda_vision import VISION
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
@@ -468,6 +468,8 @@ def products() -> Iterator[Call]:
         layer = [values(5, 40, dtype=dtype), values(70, 40, dtype=dtype), values(70, dtype=dtype)]
         yield named("FullyConnected", *layer, num_hidden=70)
     yield named("FullyConnected", values(2, 3, 10), values(7, 10), num_hidden=7, no_bias=True, flatten=False)
+    for dtype in ("float32", "float16"):
+        yield from dense_functions(5, 70, 40, dtype)
     inputs = [values(2, 6, 11, 9), values(8, 3, 3, 2), values(8)]
     attrs = {"kernel": (3, 2), "num_filter": 8, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_group": 2}
     for dtype in ("float32", "float64", "float16"):

@@ -21,6 +21,7 @@ def tiles() -> Iterator[Call]:
             yield named("FullyConnected", *layer, values(n, dtype=dtype), num_hidden=n)
             right = values(k, (n + 7) // 8 * 8, dtype=dtype, low=-1, high=1)
             yield named("dot", layer[0], right)
+            yield from dense_functions(m, n, k, dtype)
         for transposed in (False, True):
             shape = (96, 72, 40) if transposed else (96, 40, 72)
             given = [values(96, 72, 40, dtype=dtype, low=-1, high=1), values(*shape, dtype=dtype, low=-1, high=1)]
@@ -35,11 +36,26 @@ def tiles() -> Iterator[Call]:
     yield named("dot", values(33, 36), values(36, 37))
 
 
+def dense_functions(m: int, n: int, k: int, dtype: str) -> Iterator[Call]:
+    """Functions of a dense layer's result, with and without bias and residual."""
+    x, w, b, r = (mx.sym.var(name) for name in "xwbr")
+    biased = mx.sym.FullyConnected(x, w, b, num_hidden=n)
+    given = [values(m, k, dtype=dtype, low=-1, high=1), values(n, k, dtype=dtype, low=-1, high=1)]
+    bias, residual = values(n, dtype=dtype), values(m, n, dtype=dtype)
+    gelu = mx.sym.LeakyReLU(biased, act_type="gelu")
+    yield "dense gelu", mx.gluon.SymbolBlock(gelu, [x, w, b]), [*given, bias]
+    sigmoid = mx.sym.sigmoid(mx.sym.FullyConnected(x, w, num_hidden=n, no_bias=True))
+    yield "dense sigmoid", mx.gluon.SymbolBlock(sigmoid, [x, w]), given
+    tanh = mx.sym.tanh(biased + r)
+    yield "dense residual tanh", mx.gluon.SymbolBlock(tanh, [x, w, b, r]), [*given, bias, residual]
+
+
 def groups() -> Iterator[Call]:
     """Enough tiles for warpgroups, with edges: fewer steps than shared memory holds, and more."""
     for m, n, k in ((390, 1544, 40), (780, 904, 392)):
         layer = [values(m, k, dtype="float16", low=-1, high=1), values(n, k, dtype="float16", low=-1, high=1)]
         yield named("FullyConnected", *layer, values(n, dtype="float16"), num_hidden=n)
+        yield from dense_functions(m, n, k, "float16")
         yield named("dot", layer[0], values(k, n, dtype="float16", low=-1, high=1))
     # Rows of the result that are no whole pieces.
     odd = [values(640, 64, dtype="float16"), values(1226, 64, dtype="float16")]

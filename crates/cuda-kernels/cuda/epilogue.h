@@ -1,9 +1,9 @@
 // The end of products and convolutions: bias, residual and a function, and results written by pieces of
 // 16 bytes.
 #pragma once
-#include "types.h"
+#include "apply.h"
 
-enum Activation { NONE, RELU, CLIPPED, LEAKY };
+enum Activation { NONE, RELU, CLIPPED, LEAKY, GELU, SIGMOID, TANH };
 struct Epilogue {
     const void* bias;        // of rows or of columns, or null
     const void* residual;    // like the result, or null
@@ -19,7 +19,26 @@ struct Parts {
     int count, steps;    // parts, and steps of the depth in one
 };
 
-template <class T, int N> DEVICE void activate(const Epilogue& e, T* v) {
+// A function of functions.h alone, so that what is inlined is small.
+template <int FUNCTION, class T> DEVICE T only(T x) { return apply<T>(FUNCTION, x, 0, 0, 0, false); }
+// Applies it to all numbers, a few in each round of a loop: all together take more registers than there
+// are. Registers have no index, so the numbers go round instead.
+template <int FUNCTION, class T, int N> DEVICE void apply_in_rounds(T* v) {
+    const int SOME = N < 8 ? N : 8;
+    ROLLED
+    for (int round = 0; round < N / SOME; round++) {
+        T made[SOME];
+        UNROLLED
+        for (int i = 0; i < SOME; i++) made[i] = only<FUNCTION, T>(v[i]);
+        UNROLLED
+        for (int i = 0; i < N - SOME; i++) v[i] = v[i + SOME];
+        UNROLLED
+        for (int i = 0; i < SOME; i++) v[N - SOME + i] = made[i];
+    }
+}
+
+// FUNCTIONS: the layer is dense. Kernels of convolutions have no code for what only dense layers apply.
+template <class T, int N, bool FUNCTIONS> DEVICE void activate(const Epilogue& e, T* v) {
     T p = (T)e.p, q = (T)e.q;
 #define ACTIVATION(name, value)                                                                    \
     case name:                                                                                     \
@@ -35,12 +54,18 @@ template <class T, int N> DEVICE void activate(const Epilogue& e, T* v) {
         ACTIVATION(LEAKY, x > 0 ? x : p * x)
     }
 #undef ACTIVATION
+    if (!FUNCTIONS) return;
+    switch (e.activation) {
+        case GELU: apply_in_rounds<UNARY_Gelu, T, N>(v); break;
+        case SIGMOID: apply_in_rounds<UNARY_Sigmoid, T, N>(v); break;
+        case TANH: apply_in_rounds<UNARY_Tanh, T, N>(v); break;
+    }
 }
 
-template <class T, int D> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
+template <class T, int D, bool FUNCTIONS = false> DEVICE T finish(const Epilogue& e, T v, i64 row, i64 col, i64 at) {
     if (e.bias) v += load<T>(e.bias, D, e.bias_of_rows ? row : col);
     if (e.residual) v += (T)e.factor * load<T>(e.residual, D, at);
-    activate<T, 1>(e, &v);
+    activate<T, 1, FUNCTIONS>(e, &v);
     return v;
 }
 
@@ -84,13 +109,13 @@ template <int D, int GROUPS, int ROWS, class Spread> struct Sums {
     float v[GROUPS * ROWS * N];
     SPECIAL float* piece(int group, int row) { return v + (group * ROWS + row) * N; }
 
-    SPECIAL void write(const Parts& parts, const Epilogue& e, const Results& r, int row, int col) {
+    template <bool FUNCTIONS> SPECIAL void write(const Parts& parts, const Epilogue& e, const Results& r, int row, int col) {
         if (parts.count > 1) return write_part(parts, r, row, col);
         UNROLLED
         for (int i = 0; i < GROUPS * ROWS * N; i++) v[i] *= r.alpha;
         if (e.bias) add_bias(e.bias, r, col);
         if (e.residual) add_residual(e.residual, r, row, col);
-        activate<float, GROUPS * ROWS * N>(e, v);
+        activate<float, GROUPS * ROWS * N, FUNCTIONS>(e, v);
         UNROLLED
         for (int g = 0; g < GROUPS; g++)
             UNROLLED

@@ -76,7 +76,7 @@ template <class T, int D, class Tile> DEVICE void product(const Product& p, Tile
          [&](i64 i, i64 col) { return load<T>(p.b, D, b0 + i * p.b_steps[2] + col * p.b_steps[3]); },
          [&](i64 row, i64 col, T v) {
              i64 at = c0 + row * p.c_steps[2] + col * p.c_steps[3];
-             store<T>(p.c, D, at, finish<T, D>(p.epilogue, (T)(v * (T)p.alpha), row, col, at));
+             store<T>(p.c, D, at, finish<T, D, sizeof(T) == 4>(p.epilogue, (T)(v * (T)p.alpha), row, col, at));
          });
 }
 KERNEL void __launch_bounds__(256, 2) product_f32(Product p) { product<float, F32>(p, Threads<float>{}); }

@@ -261,12 +261,14 @@ template <int D> DEVICE Results results_of(const Convolution& p, int group) {
 }
 // Where a block writes its tile, of a product or a convolution. What can be computed at the end takes no
 // registers before.
+template <class P> struct IsProduct { static const bool VALUE = false; };
+template <> struct IsProduct<Product> { static const bool VALUE = true; };
 template <class P> struct Out {
     const P& p;
     int batch, row, col;
     SPECIAL Out(const P& p, int batch, int row, int col) : p(p), batch(batch), row(row), col(col) {}
     template <int D, class S> SPECIAL void write(S& sums, int y, int x) const {
-        sums.write(p.parts, p.epilogue, results_of<D>(p, batch), row + y, col + x);
+        sums.template write<IsProduct<P>::VALUE>(p.parts, p.epilogue, results_of<D>(p, batch), row + y, col + x);
     }
 };
 
@@ -354,7 +356,7 @@ template <int D> DEVICE void sum_part(const PartSums& p, int i) {
     for (int part = 0; part < p.count; part++) v += p.parts[(i64)part * p.size + i];
     int col = i % p.columns, row = i / p.columns, batch = row / p.rows;
     i64 at = batch / p.inner * p.steps[0] + batch % p.inner * p.steps[1] + row % p.rows * p.steps[2] + col;
-    store<float>(p.to, D, at, finish<float, D>(p.epilogue, v * (float)p.alpha, col, col, at));
+    store<float>(p.to, D, at, finish<float, D, true>(p.epilogue, v * (float)p.alpha, col, col, at));
 }
 KERNEL void __launch_bounds__(256, 2) sum_parts(PartSums p) {
     ROLLED

@@ -167,7 +167,7 @@ DEVICE void group_sums(float (&d)[COLS / 8][4], GroupStages<COLS>& stages, int r
 }
 
 // All tiles of a block. `fill` copies the steps of one.
-template <int COLS, int TURNED, class Fill>
+template <bool FUNCTIONS, int COLS, int TURNED, class Fill>
 DEVICE void group_tiles(const Parts& parts, const Epilogue& e, const Results& results, int steps, Fill fill) {
     DYNAMIC_SHARED(unsigned char, memory);
     GroupStages<COLS> stages(memory);
@@ -189,7 +189,7 @@ DEVICE void group_tiles(const Parts& parts, const Epilogue& e, const Results& re
         Sums<F16, COLS / 32, 2, CoreSpread> made;
         UNROLLED
         for (int i = 0; i < COLS / 16; i++) turn_quad(d + i / 2 * 4, i % 2, made.piece(i / 2, i % 2));
-        made.write(parts, e, results, row0, tile % columns * COLS + lane % 4 * 8);
+        made.template write<FUNCTIONS>(parts, e, results, row0, tile % columns * COLS + lane % 4 * 8);
     }
 }
 
@@ -211,7 +211,7 @@ template <int COLS, int TURNED> DEVICE void warpgroup_product(const Product& p) 
             for (int s = 0; s < steps; s++) stages.fill(a, b);
         }
     };
-    group_tiles<COLS, TURNED>(p.parts, p.epilogue, results_of<F16>(p, batch), steps, fill);
+    group_tiles<true, COLS, TURNED>(p.parts, p.epilogue, results_of<F16>(p, batch), steps, fill);
 }
 
 template <int COLS> DEVICE void warpgroup_convolution(const Convolution& p) {
@@ -225,7 +225,7 @@ template <int COLS> DEVICE void warpgroup_convolution(const Convolution& p) {
         ROLLED
         for (int s = 0; s < steps; s++) stages.fill(a, b);
     };
-    group_tiles<COLS, 1>(p.parts, p.epilogue, results_of<F16>(p, group), steps, fill);
+    group_tiles<false, COLS, 1>(p.parts, p.epilogue, results_of<F16>(p, group), steps, fill);
 }
 
 #define WARPGROUP_KERNEL __launch_bounds__(384, 1)

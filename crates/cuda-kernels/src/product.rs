@@ -19,6 +19,9 @@ const CORE_PITCH: u32 = 40;
 /// Blocks along the second and third axis of a grid at most.
 const GRID: usize = 65535;
 
+/// The first function of `epilogue.h` that only dense layers have.
+const GELU: i32 = 4;
+
 /// An epilogue with the places of its arrays left out.
 struct BoundEpilogue {
     bias: Option<usize>,
@@ -33,11 +36,20 @@ impl BoundEpilogue {
             Some(Unary::Relu) => (1, 0.0, 0.0),
             Some(Unary::Clip { low, high }) => (2, low, high),
             Some(Unary::LeakyRelu { slope }) => (3, slope, 0.0),
+            // Those of dense layers of halves and of single precision.
+            Some(Unary::Gelu) => (GELU, 0.0, 0.0),
+            Some(Unary::Sigmoid) => (GELU + 1, 0.0, 0.0),
+            Some(Unary::Tanh) => (GELU + 2, 0.0, 0.0),
             Some(_) => return None,
         };
         let (bias_of_rows, factor) = (i32::from(of_rows), epilogue.factor.unwrap_or(1.0));
         let argument = EpilogueArgument { bias: 0, residual: 0, bias_of_rows, activation, p, q, factor };
         Some(BoundEpilogue { bias: epilogue.bias, residual: epilogue.residual, argument })
+    }
+
+    /// Whether the kernels of convolutions, and those of double precision, have it.
+    fn is_common(&self) -> bool {
+        self.argument.activation < GELU
     }
 
     fn at(&self, at: &DeviceOperands<'_>) -> EpilogueArgument {
@@ -337,7 +349,7 @@ fn bind_product(
     epilogue: &SumEpilogue,
     signature: &Signature<'_>,
 ) -> Option<Bound> {
-    let epilogue = BoundEpilogue::new(epilogue, false)?;
+    let epilogue = BoundEpilogue::new(epilogue, false).filter(|e| sums != Sums::Double || e.is_common())?;
     if n.div_ceil(TILE) > i32::MAX as usize {
         return None;
     }
@@ -438,7 +450,7 @@ fn bind_convolution(
     signature: &Signature<'_>,
 ) -> Option<Bound> {
     let output = signature.outputs.first()?;
-    let epilogue = BoundEpilogue::new(epilogue, true)?;
+    let epilogue = BoundEpilogue::new(epilogue, true).filter(BoundEpilogue::is_common)?;
     let channels_last = windows.channels_last;
     let argument =
         ConvolutionArgument { epilogue: epilogue.argument, ..convolution_argument(windows, groups, signature)? };

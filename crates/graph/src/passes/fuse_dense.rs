@@ -1,24 +1,44 @@
 //! Fuses functions of a dense layer's result (GELU, sigmoid, HardSwish) into the layer, which
-//! applies them while the result is in the first-level cache.
+//! applies them while the result is in the first-level cache, or on a device in registers.
 
 use crate::ir::{Graph, GraphNode, Rewriter, Types, Value};
 use mxrt_engine::OpError;
-use mxrt_ops::{KernelOptions, StepInput, program_step};
+use mxrt_ops::{Elementwise, KernelOptions, StepInput, SumEpilogue, program_step};
 use mxrt_tensor::DType;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// `f(layer(x))` becomes one node with the same bits, where no other node reads the layer's result.
 pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
+    fuse(graph, types, |_, node, dtype| if dtype == DType::F32 { program(node) } else { None })
+}
+
+/// The same for the functions that a device applies to sums, one for each layer. A result of float16 is
+/// rounded once, after the function.
+pub fn run_on_device(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
+    fuse(graph, types, |layer, node, dtype| {
+        let free = ["act_type", "program"].iter().all(|name| layer.attr(name).is_none());
+        let of_floats = matches!(dtype, DType::F16 | DType::F32);
+        let function = (node.op.rewrites.elementwise)(&node.attrs);
+        let applies = matches!(function, Some(Elementwise::Unary(function)) if SumEpilogue::applies(function));
+        if free && of_floats && applies { program(node) } else { None }
+    })
+}
+
+/// Fuses what `fused_program` names of a layer, a reader of its result, and the type of that.
+fn fuse(
+    graph: Graph,
+    types: &Types,
+    fused_program: impl Fn(&GraphNode, &GraphNode, DType) -> Option<String>,
+) -> Result<Graph, OpError> {
     let uses = graph.uses();
     // Layers and programs, by the node whose result they make.
     let mut groups: HashMap<usize, (usize, String)> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
-        let Some(program) = program(node) else { continue };
         let Some(value) = node.inputs.first().filter(|value| uses.get(value) == Some(&reads(node))) else { continue };
-        let single = types.get(value).is_some_and(|t| t.dtype == DType::F32);
-        if let Some((layer, producer)) = graph.producer(*value).filter(|_| single)
+        if let (Some((layer, producer)), Some(made)) = (graph.producer(*value), types.get(value))
             && matches!(producer.op.name, "FullyConnected" | "_fused_fully_connected")
+            && let Some(program) = fused_program(producer, node, made.dtype)
         {
             groups.insert(n, (layer, program));
         }

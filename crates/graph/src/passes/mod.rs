@@ -110,6 +110,7 @@ pub enum On {
 }
 
 const HOST: &[On] = &[On::Host];
+const DEVICE: &[On] = &[On::Device];
 const ALL: &[On] = &[On::Host, On::Device];
 
 /// A pass that needs the types of all values; it runs when a plan is built.
@@ -170,6 +171,13 @@ pub const TYPED_PASSES: &[TypedPass] = &[
             chains) where it stores it",
         on: HOST,
         run: fuse_dense::run,
+    },
+    TypedPass {
+        name: "fuse_function",
+        effect: "on a GPU a dense layer applies one function of its result (GELU, sigmoid, tanh) where \
+            it stores it",
+        on: DEVICE,
+        run: fuse_dense::run_on_device,
     },
     TypedPass {
         name: "keep_lines",

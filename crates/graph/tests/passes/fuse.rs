@@ -158,6 +158,34 @@ fn fuse_dense_leaves_alone_what_others_read_and_other_types() {
 }
 
 #[test]
+fn on_a_device_a_layer_takes_one_function_that_the_device_applies() {
+    let layer = apply("FullyConnected", "fc", &[("num_hidden", "8"), ("no_bias", "True")], &[&var("data")]);
+    let fused = |symbol: &Symbol, dtype: DType| {
+        let types = [&[4, 3][..], &[8, 3]].map(|shape| TensorType::new(dtype, shape));
+        run_typed_on(&["fuse_conv", "fuse_elementwise", "fuse_function"], graph(symbol), &types)
+    };
+    let gelu = apply("LeakyReLU", "gelu", &[("act_type", "gelu")], &[&layer]);
+    for dtype in [DType::F32, DType::F16] {
+        assert_eq!(
+            fused(&gelu, dtype),
+            "%0 = _fused_fully_connected(data, fc_weight) \
+             {no_bias=True, num_hidden=8, program=LeakyReLU(in0){act_type=gelu}} 'fc'\nreturn %0\n"
+        );
+    }
+    let tanh = |x: &Symbol| apply("tanh", "t", &[], &[x]);
+    let relu = apply("relu", "r", &[], &[&layer]);
+    // The second function after the activation, other functions, chains, and other types are no part of it.
+    for (symbol, dtype, operators) in [
+        (tanh(&relu), DType::F32, ["_fused_fully_connected", "tanh"]),
+        (tanh(&gelu), DType::F32, ["FullyConnected", "_fused_elementwise"]),
+        (apply("exp", "e", &[], &[&layer]), DType::F32, ["FullyConnected", "exp"]),
+        (tanh(&layer), DType::F64, ["FullyConnected", "tanh"]),
+    ] {
+        assert_eq!(super::operators(&fused(&symbol, dtype)), operators);
+    }
+}
+
+#[test]
 fn fuse_elementwise_leaves_alone_what_others_read_or_what_changes_shape() {
     let x = var("x");
     let (a, b) = (apply("exp", "a", &[], &[&x]), apply("sum", "b", &[("axis", "1"), ("keepdims", "True")], &[&x]));

@@ -64,6 +64,14 @@ pub struct SumEpilogue {
     pub activation: Option<Unary>,
 }
 
+impl SumEpilogue {
+    /// Whether devices apply the function after a sum.
+    pub fn applies(function: Unary) -> bool {
+        use Unary::{Clip, Gelu, LeakyRelu, Relu, Sigmoid, Tanh};
+        matches!(function, Relu | Clip { .. } | LeakyRelu { .. } | Gelu | Sigmoid | Tanh)
+    }
+}
+
 /// Results of an operator that orders elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ordered {

@@ -164,9 +164,12 @@ impl FusedChain {
         FusedChain::of_program(program, &[Shape::new(&[1])], 1)
     }
 
-    /// Whether it is the Gaussian error linear unit alone.
-    pub(crate) fn is_gelu(&self) -> bool {
-        matches!(self.program.steps[..], [(Elementwise::Unary(Unary::Gelu), _)])
+    /// The function, if it is one of one operand.
+    pub(crate) fn only(&self) -> Option<Unary> {
+        match &self.program.steps[..] {
+            [(Elementwise::Unary(function), _)] => Some(*function),
+            _ => None,
+        }
     }
 
     /// Replaces every element.

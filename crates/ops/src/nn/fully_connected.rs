@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_shape: |shapes| infer_shape(shapes),
     infer_dtype: |dtypes| dtypes.uniform(&["data", "weight", "bias"]),
     bind: |attrs, signature| bind_dense(signature, Epilogue::of_layer(attrs), None),
-    form: |attrs, signature| dense_form(signature, Epilogue::of_layer(attrs)),
+    form: |attrs, signature| dense_form(signature, Epilogue::of_layer(attrs).form()),
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];

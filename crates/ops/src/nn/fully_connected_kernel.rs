@@ -7,6 +7,7 @@ use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::amx::{AmxGemm, Target, TileEpilogue};
 use mxrt_kernels::dense::fully_connected;
+use mxrt_kernels::elementwise::Unary;
 use mxrt_kernels::gemm::{self, Bf16Gemm, ElementFunction, Matrix, Sgemm, SmallWeights};
 use mxrt_kernels::gemm_plain::Gemm;
 use mxrt_kernels::isa::{Isa, pairs_are_fast};
@@ -15,20 +16,20 @@ use mxrt_tensor::{DType, TensorRef};
 use std::ops::Range;
 
 /// A dense layer of two or three inputs, and of a residual, for the types of the signature. A chain
-/// of functions, in float32 alone, is applied last.
+/// of functions is applied last, in float32.
 pub(crate) fn bind_dense(
     signature: &Signature<'_>,
     epilogue: Epilogue,
     chain: Option<FusedChain>,
 ) -> Result<Box<dyn Kernel>, OpError> {
-    if chain.is_some() && signature.inputs[0].dtype != DType::F32 {
-        return Err(not_implemented("functions of a dense layer's result are fused in float32 only"));
+    if chain.is_some() && signature.inputs[0].dtype == DType::F64 {
+        return Err(not_implemented("functions of a dense layer's result are fused in float32 and float16 only"));
     }
     in_single(signature, |signature| bind_sums(signature, epilogue, chain))
 }
 
 /// The form of a dense layer.
-pub(crate) fn dense_form(signature: &Signature<'_>, epilogue: Epilogue) -> MaybeForm {
+pub(crate) fn dense_form(signature: &Signature<'_>, epilogue: SumEpilogue) -> MaybeForm {
     let [outputs, inputs] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rows = signature.outputs[0].shape.size() / outputs.max(1);
     let matrix =
@@ -38,7 +39,7 @@ pub(crate) fn dense_form(signature: &Signature<'_>, epilogue: Epilogue) -> Maybe
         size: [rows, outputs, inputs],
         operands: [matrix(0, [inputs, 1]), matrix(1, [1, inputs]), matrix(0, [outputs, 1])],
         alpha: 1.0,
-        epilogue: epilogue.form(),
+        epilogue,
     };
     Ok(Some(form))
 }
@@ -229,7 +230,7 @@ impl Dense {
     /// Whether the function is one that products in bf16 have in their precision.
     fn rounds_gelu(&self) -> bool {
         let rounds = matches!(&self.product, DenseProduct::Tiles(gemm) if gemm.precision() == Precision::Bf16);
-        rounds && self.chain.as_ref().is_some_and(FusedChain::is_gelu)
+        rounds && self.chain.as_ref().and_then(FusedChain::only) == Some(Unary::Gelu)
     }
 
     /// The epilogue of a product on tiles, which has a function of its own for what rounds.
