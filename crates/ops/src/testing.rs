@@ -72,6 +72,11 @@ impl OpTest {
         self
     }
 
+    /// Gives several attributes.
+    pub fn attrs(self, pairs: &[(&str, &str)]) -> OpTest {
+        pairs.iter().fold(self, |test, (name, value)| test.attr(name, value))
+    }
+
     fn input<T: bytemuck::Pod>(mut self, dtype: DType, shape: &[usize], values: &[T]) -> OpTest {
         let tensor = TensorType::new(dtype, shape);
         let mut memory = Aligned::new(tensor.bytes());

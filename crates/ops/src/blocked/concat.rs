@@ -2,9 +2,7 @@
 
 use super::{in_lines, infer_from_layout, shape_of, takes_lines};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, concat, concat_behind};
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -83,7 +81,7 @@ impl Kernel for MergeChannels {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (inputs, output) = layouts(attrs)?;
     let shape = |layout: &Layout| shape_of(Some(layout), signature);
     let y = shape(&output)?;

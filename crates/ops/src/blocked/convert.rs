@@ -3,7 +3,6 @@
 use super::{infer_from_layout, is_bytes, shape_of, takes_lines};
 use crate::prelude::*;
 use crate::quantized::layer::rows;
-use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{Blocked, BlockedMut, from_blocked, to_blocked};
 use mxrt_kernels::int8::{from_pixels, to_pixels};
 
@@ -30,7 +29,7 @@ pub static OPS: &[OpDef] = &[
     },
 ];
 
-fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (_, output) = layouts(attrs)?;
     let (shape, isa) = (shape_of(Some(&output), signature)?, signature.options.isa);
     if is_bytes(signature.inputs[0].dtype) {
@@ -47,7 +46,7 @@ fn bind_to(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, 
     }))
 }
 
-fn bind_from(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_from(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (inputs, _) = layouts(attrs)?;
     let (shape, isa) = (shape_of(inputs.first(), signature)?, signature.options.isa);
     if is_bytes(signature.inputs[0].dtype) {

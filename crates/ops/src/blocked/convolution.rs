@@ -6,11 +6,10 @@ use crate::graph::{INPUTS, epilogue, with_epilogue};
 use crate::nn::convolution::{ALL_ATTRS, ConvGeometry};
 use crate::nn::convolution_kernel::{Epilogue, cost_ns, describe, fast_kernel, multiply_adds, operand, unpacker};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape};
 use mxrt_kernels::conv::{ConvEpilogue, ConvKernel, PooledKernel, Residual};
 use mxrt_kernels::par::Par;
-use mxrt_tensor::{DType, TensorRef, TensorType};
+use mxrt_tensor::{TensorRef, TensorType};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -116,7 +115,7 @@ fn lines(attrs: &Attrs, signature: &Signature<'_>) -> Option<LinesForm> {
     Some(form)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let missing = || not_implemented("this convolution has no kernel on blocked data");
     let (inputs, output) = layouts(attrs)?;
     let epilogue = epilogue(attrs);

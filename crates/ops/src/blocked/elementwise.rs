@@ -3,10 +3,9 @@
 use super::{infer_from_layout, shape_of};
 use crate::graph::fused_elementwise::{FusedChain, NUM_ARGS, PROGRAM, REPEATED, whole_inputs};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{BLOCK, BlockedShape};
 use mxrt_kernels::par::par_chunks_mut;
-use mxrt_tensor::{Shape, TensorType};
+use mxrt_tensor::TensorType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -25,7 +24,7 @@ pub(crate) fn form(attrs: &Attrs, signature: &Signature<'_>) -> Option<BlockedFo
     super::pointwise::form("_blocked_elementwise", signature, whole_inputs(attrs, signature.inputs.len()))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (layouts, output) = layouts(attrs)?;
     let y = shape_of(Some(&output), signature)?;
     let chain = FusedChain::new(attrs, &plain_shapes(&layouts, signature, y.n))?;

@@ -2,10 +2,9 @@
 
 use super::{in_lines, infer_from_layout, shape_of, takes_lines};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::activation::Activation;
 use mxrt_kernels::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Pointwise, pointwise};
-use mxrt_tensor::{DType, TensorType};
+use mxrt_tensor::TensorType;
 
 const ACT_TYPE: AttrDef = AttrDef::new("act_type", AttrKind::Str, "none", "Activation applied last.");
 
@@ -92,12 +91,7 @@ pub(crate) fn form(op: &'static str, signature: &Signature<'_>, blocked: usize) 
     Some(BlockedForm { op, inputs, from_blocked: None, output: layout, starts: false })
 }
 
-fn bind(
-    attrs: &Attrs,
-    signature: &Signature<'_>,
-    activation: Activation,
-    operands: PointwiseOperands,
-) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, activation: Activation, operands: PointwiseOperands) -> BoundKernel {
     let (inputs, output) = layouts(attrs)?;
     let x = shape_of(inputs.first(), signature)?;
     let y = shape_of(Some(&output), signature)?;

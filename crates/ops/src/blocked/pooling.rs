@@ -3,11 +3,9 @@
 use super::{in_lines, infer_from_layout, shape_of, takes_lines, with_layouts};
 use crate::nn::pooling;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::blocked::{Blocked, BlockedMut, BlockedShape, Pool2dParams, PoolKind, pool};
 use mxrt_kernels::conv::{ConvKernel, PooledKernel};
 use mxrt_kernels::window::three;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -105,7 +103,7 @@ fn cost_ns(signature: &Signature<'_>, params: &Pool2dParams, outputs: usize) -> 
     streaming_ns(signature).max(500 + taps as u64 / taps_per_ns)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (inputs, output) = layouts(attrs)?;
     let (x, y) = (shape_of(inputs.first(), signature)?, shape_of(Some(&output), signature)?);
     let windows =

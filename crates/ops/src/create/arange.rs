@@ -2,9 +2,6 @@
 
 use super::{CTX, DTYPE, dtype_from_attr};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_tensor::Shape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -73,12 +70,7 @@ pub(crate) fn range_form(start: f64, step: f64, repeat: i64, signature: &Signatu
 
 /// `start + i * step`, every value `repeat` times. In integer types start and step are truncated
 /// first.
-pub(crate) fn bind_range(
-    start: f64,
-    step: f64,
-    repeat: i64,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_range(start: f64, step: f64, repeat: i64, signature: &Signature<'_>) -> BoundKernel {
     let repeat = times(repeat);
     dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         // Whole numbers start and step by whole numbers, as in MXNet.

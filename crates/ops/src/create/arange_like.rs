@@ -3,8 +3,6 @@
 use super::CTX;
 use super::arange::{bind_range, range_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

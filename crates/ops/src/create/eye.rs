@@ -2,9 +2,6 @@
 
 use super::{CTX, DTYPE, dtype_from_attr};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_tensor::Shape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -29,7 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let k = attrs.int("k");
     let [_, columns] = signature.outputs[0].shape[..] else { return Err(wrong_arity()) };
     dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {

@@ -2,9 +2,6 @@
 
 use super::{CTX, DTYPE, dtype_from_attr};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_tensor::Shape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -42,7 +39,7 @@ fn spaced(attrs: &Attrs) -> (f64, f64, f64, usize) {
     (start, stop, step, intervals)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (start, stop, step, intervals) = spaced(attrs);
     dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         for (i, out) in elements_mut::<T>(&mut call.outputs[0])?.iter_mut().enumerate() {

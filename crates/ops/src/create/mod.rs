@@ -1,8 +1,7 @@
 //! Arrays made of nothing: constants, ranges.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::{DType, PartialShape, is_np_shape};
+use mxrt_tensor::is_np_shape;
 
 pub mod arange;
 pub mod arange_like;

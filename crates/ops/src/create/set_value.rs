@@ -2,7 +2,6 @@
 
 use crate::math::identity::{bind_fill, fill_form};
 use crate::prelude::*;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

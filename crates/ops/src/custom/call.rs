@@ -2,7 +2,7 @@
 
 use super::{CustomNode, CustomOperator, Question};
 use crate::prelude::*;
-use mxrt_engine::{Engine, FailureKind, ForkSafeMutex, OpError};
+use mxrt_engine::{Engine, FailureKind, ForkSafeMutex};
 use mxrt_tensor::{Context, NDArray, TensorRef, TensorType};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Callback {
 }
 
 /// Binds the kernel of a node whose operator runs as one.
-pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn custom_kernel(node: &CustomNode, signature: &Signature<'_>) -> BoundKernel {
     let absent = || not_implemented("an operator of the program is a stage of a graph; no kernel computes it");
     node.operator.kernel(signature).ok_or_else(absent)
 }

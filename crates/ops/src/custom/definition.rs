@@ -2,8 +2,7 @@
 
 use super::CustomCall;
 use crate::prelude::*;
-use mxrt_engine::{ForkSafeMutex, ForkSafeRwLock, OpError};
-use mxrt_tensor::{DType, PartialShape};
+use mxrt_engine::{ForkSafeMutex, ForkSafeRwLock};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -4,9 +4,7 @@ use super::{NESTED, NESTED_ATTR, NestedGraph};
 use crate::prelude::*;
 use crate::quantized::layer::{products_cost_ns, rows};
 use crate::quantized::{CALIBRATION, Range, calibration, infer_float_ranges, product_range, scale, store_range};
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::{HeadProducts, Int8Attention, Int8Result};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -111,7 +109,7 @@ fn sizes(attrs: &Attrs, signature: &Signature<'_>) -> Result<Int8Attention, OpEr
     Ok(Int8Attention { time: *time, batch: *batch, heads, dim: width / 3 / heads, level })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, product: AttentionProduct) -> BoundKernel {
     if !attrs.bool("quantized") {
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }

@@ -6,9 +6,7 @@ use super::{NESTED, NESTED_ATTR, NestedGraph};
 use crate::prelude::*;
 use crate::quantized::layer::Int8Layer;
 use crate::quantized::{CALIBRATION, bytes_of, calibration, infer_float_ranges};
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::Function;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -129,7 +127,7 @@ fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     infer_float_ranges(dtypes, arrays, &[])
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     if !attrs.bool("quantized") {
         return Err(not_implemented("a float32 node with a nested graph is unfolded where the graph is built"));
     }

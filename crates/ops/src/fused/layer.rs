@@ -4,10 +4,9 @@ use super::weights::{PackedWeights, WeightSource, pack, pack_integers, packed_le
 use crate::prelude::*;
 use crate::quantized::layer::{Int8Layer, operands, rows};
 use crate::quantized::{Range, product_range, scale, store_range};
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::{AddedBytes, Function, Int8ConvOperands, Int8Result, ScaledSums, WholeSums};
 use mxrt_kernels::par::Par;
-use mxrt_tensor::{DType, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// The result of a layer.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,8 @@
 
 use crate::prelude::*;
 use crate::quantized::layer::Int8Layer;
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::RoundTo;
-use mxrt_tensor::{DType, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// A BatchNorm after the layer.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,6 @@
 //! `_fold_batch_norm`: weights and bias of a layer with the following BatchNorm folded in.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -67,7 +64,7 @@ fn numbers(attrs: &Attrs) -> (f64, bool, f64) {
 }
 
 /// Computed in double precision: folding happens once, its rounding would stay.
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (eps, fix_gamma, factor) = numbers(attrs);
     let channels = signature.outputs[1].shape.size();
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {

@@ -2,11 +2,9 @@
 
 use crate::blocked;
 use crate::prelude::*;
-use mxrt_engine::OpError;
+use mxrt_kernels::Float;
 use mxrt_kernels::elementwise::{Unary, unary_inplace};
 use mxrt_kernels::norm::{Channels, batch_norm};
-use mxrt_kernels::{Element, Float};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -39,7 +37,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(2, "shift", channels)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let axis = resolve_axis(attrs.int("axis"), shape.len())?;
     let split = [shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product()];

@@ -1,10 +1,7 @@
 //! `_cvcopyMakeBorder`: an image with a border.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::image::border::{Border, Bordered};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -87,7 +84,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (bordered, colour) = bordered(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => {
         let colour: Vec<T> = converted(&colour);

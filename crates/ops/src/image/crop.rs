@@ -3,8 +3,6 @@
 use super::image_axis;
 use crate::prelude::*;
 use crate::shape::slice::{Range, bind_ranges, ranges_form};
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -3,7 +3,6 @@
 use super::one_image;
 use crate::prelude::*;
 use crate::random::key;
-use mxrt_engine::OpError;
 use mxrt_kernels::image::layout::mirror;
 use mxrt_kernels::random::Stream;
 
@@ -68,7 +67,7 @@ fn form(signature: &Signature<'_>, side: Side) -> KernelForm {
     KernelForm::Move { fill: None, moves: vec![moved] }
 }
 
-fn bind(signature: &Signature<'_>, side: Side, random: bool) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(signature: &Signature<'_>, side: Side, random: bool) -> BoundKernel {
     let blocks = blocks(signature, side);
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         if random {

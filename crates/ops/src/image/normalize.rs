@@ -1,7 +1,6 @@
 //! `_image_normalize`: planes minus their mean, divided by their deviation.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::image::layout::normalize;
 
 /// Rows of the table.
@@ -68,7 +67,7 @@ fn planes(attrs: &Attrs, signature: &Signature<'_>) -> Result<(usize, Vec<[f64; 
     Ok((shape[axis + 1] * shape[axis + 2], terms(attrs, shape[axis])?))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (pixels, terms) = planes(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         normalize::<T>(call.par, pixels, &terms, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);

@@ -2,9 +2,7 @@
 
 use super::image_axis;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::image::layout::to_planes;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -37,7 +35,7 @@ fn sizes(signature: &Signature<'_>) -> [usize; 2] {
     [shape[axis] * shape[axis + 1], shape[axis + 2]]
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let sizes = sizes(signature);
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         to_planes::<T>(call.par, sizes, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);

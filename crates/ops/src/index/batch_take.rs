@@ -2,9 +2,7 @@
 
 use super::take::first_decides;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, pick};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -39,7 +37,7 @@ fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     Ok(Some(KernelForm::Take { data: 0, indices: 1, split, mode, axis, pick: true }))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let axis = shape.len() - 1;
     let split = split_around(axis, shape);

@@ -2,8 +2,7 @@
 
 use super::where_op::{check_truths, truths};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::{PartialShape, Shape, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -45,7 +44,7 @@ fn late_shapes(par: &dyn Par, _: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec
     Ok(vec![Shape::from(shape)])
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let ([_, index], [out]) = (signature.inputs, signature.outputs) else { return Err(wrong_arity()) };
     check_truths(index.dtype)?;
     let row = out.shape.iter().skip(1).product::<usize>() * out.dtype.size();

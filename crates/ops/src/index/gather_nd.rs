@@ -3,9 +3,7 @@
 use super::take::first_decides;
 use crate::prelude::*;
 use crate::shape::PartialDims;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::gather_nd;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -63,7 +61,7 @@ fn rows(signature: &Signature<'_>) -> Result<GatherRows, OpError> {
     Ok(GatherRows { sizes, inner, count })
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let GatherRows { sizes, inner, count } = rows(signature)?;
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };

@@ -2,7 +2,6 @@
 
 use super::take::first_decides;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::scatter_set_nd;
 
 /// Rows of the table.
@@ -53,7 +52,7 @@ fn row_copies(signature: &Signature<'_>) -> Result<RowCopies, OpError> {
     Ok(RowCopies { rows: *rows, inner: row.iter().product(), count })
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let RowCopies { rows, inner, count } = row_copies(signature)?;
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;

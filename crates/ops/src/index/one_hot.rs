@@ -1,10 +1,7 @@
 //! `one_hot`: numbers as rows with a single mark.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::index::one_hot;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -43,7 +40,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (depth, on, off) = (attrs.count("depth"), attrs.float("on_value"), attrs.float("off_value"));
     check_integers("indices", signature.inputs[0].dtype)?;
     dispatch!(signature.outputs[0].dtype, numeric, T => {

@@ -2,9 +2,7 @@
 
 use super::take::{first_decides, mode};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::pick;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -64,7 +62,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     Ok(Some(KernelForm::Take { data: 0, indices: 1, split, mode: mode(attrs), axis, pick: true }))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let ((axis, split), mode) = (place(attrs, signature)?, mode(attrs));
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([data, index], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };

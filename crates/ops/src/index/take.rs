@@ -2,9 +2,7 @@
 
 use crate::prelude::*;
 use crate::shape::PartialDims;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -67,7 +65,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     Ok(Some(KernelForm::Take { data: 0, indices: 1, split, mode: mode(attrs), axis, pick: false }))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let ((axis, split), mode) = (place(attrs, signature)?, mode(attrs));
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([a, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };

@@ -1,10 +1,8 @@
 //! `where`: elements of one array or another.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::index::{select, select_rows};
-use mxrt_tensor::{DType, PartialShape, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -53,7 +51,7 @@ fn row(signature: &Signature<'_>) -> Result<Option<usize>, OpError> {
     Ok((condition.shape != x.shape).then(|| x.shape[1..].iter().product()))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let row = row(signature)?;
     dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {
         let ([condition, x, y], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };

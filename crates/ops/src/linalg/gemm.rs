@@ -4,10 +4,8 @@ use crate::execution::in_single;
 use crate::math::dot::matrix;
 use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
-use mxrt_engine::OpError;
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::{Float, Par, shape::copy_strided};
-use mxrt_tensor::{PartialShape, Shape};
 use smallvec::SmallVec;
 
 /// Rows of the table.
@@ -105,7 +103,7 @@ fn product(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<(Gemm,
     Ok((Gemm { batch, transpose_a, transpose_b, alpha, beta, ..Gemm::new(m, n, k) }, axis))
 }
 
-fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, beta: f64, signature: &Signature<'_>) -> BoundKernel {
     let (product, axis) = product(attrs, beta, signature)?;
     let inward = axis + 2 == signature.inputs[0].shape.len();
     in_single(signature, |signature| {

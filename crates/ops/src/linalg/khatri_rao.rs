@@ -1,10 +1,7 @@
 //! `khatri_rao`: Kronecker products of columns.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::par::{chunk_rows, par_chunks_mut};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -39,7 +36,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([rows, columns]))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let columns = signature.outputs[0].shape[1];
     let mut heights: Vec<usize> = signature.inputs.iter().map(|t| t.shape[0]).collect();
     let height = heights.pop().ok_or_else(wrong_arity)?;

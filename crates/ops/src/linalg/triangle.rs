@@ -3,10 +3,7 @@
 use super::diagonal::diagonal_len;
 use super::{form, square_matrices};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::par::par_chunks_mut;
-use mxrt_tensor::{PartialShape, Shape};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new(
@@ -83,7 +80,7 @@ fn triangle(attrs: &Attrs, matrix: &Shape, vector: &Shape) -> Triangle {
     Triangle { order, count, far: offset.unsigned_abs() as usize, upper }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, extract: bool) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, extract: bool) -> BoundKernel {
     let (input, output) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let [matrix, vector] = if extract { [input, output] } else { [output, input] };
     let Triangle { order, count, far, upper } = triangle(attrs, matrix, vector);
@@ -114,7 +111,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn make(attrs: &[(&str, &str)]) -> OpTest {
-        attrs.iter().fold(OpTest::new("linalg_maketrian"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("linalg_maketrian").attrs(attrs)
     }
 
     #[test]
@@ -128,7 +125,7 @@ mod tests {
         ] {
             let matrix = make(&attrs).f32([1, 3], &vector).run();
             assert_close(&f32s(&matrix, [1, order, order]), &want);
-            let test = attrs.iter().fold(OpTest::new("linalg_extracttrian"), |t, (k, v)| t.attr(k, v));
+            let test = OpTest::new("linalg_extracttrian").attrs(&attrs);
             assert_close(&f32s(&test.array(matrix).run(), [1, 3]), &vector);
         }
         let error = make(&[]).f32([4], &[0.0; 4]).error();

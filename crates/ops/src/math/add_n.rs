@@ -2,7 +2,6 @@
 
 use crate::execution::in_single;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary};
 
 /// Rows of the table.
@@ -25,7 +24,7 @@ fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_all(signature.inputs[0].dtype, form)
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     // A sum of two is rounded once in any case.
     if signature.inputs.len() > 2 { in_single(signature, sum) } else { sum(signature) }
 }

@@ -2,9 +2,7 @@
 
 use super::reduce::without_elements;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::reduce;
-use mxrt_tensor::{PartialShape, Shape};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("axis", AttrKind::OptInt, "None", "The axis; the flattened array if not given."),
@@ -89,7 +87,7 @@ fn form(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> MaybeFor
     for_numeric(data.dtype, KernelForm::Extreme { largest, split: split_or_all(axis, &data.shape)? })
 }
 
-fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(axis: Option<i64>, largest: bool, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let split = split_or_all(axis, shape)?;
     if split[1] == 0 && signature.outputs[0].shape.size() > 0 {

@@ -2,9 +2,7 @@
 //! of functions of two numbers (`binary.rs` of the kernels).
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary};
-use mxrt_tensor::PartialShape;
 
 macro_rules! operators {
     (
@@ -62,7 +60,7 @@ pub(crate) fn broadcast_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(result))
 }
 
-pub(crate) fn bind(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind(function: Binary, signature: &Signature<'_>) -> BoundKernel {
     if signature.inputs[0].shape == signature.inputs[1].shape {
         return super::bind_binary(function, signature);
     }

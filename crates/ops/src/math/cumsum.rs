@@ -2,10 +2,8 @@
 
 use crate::execution::in_single;
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::reduce::cumsum;
-use mxrt_tensor::{DType, Shape, TensorMut, TensorRef};
+use mxrt_tensor::{TensorMut, TensorRef};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -44,7 +42,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_all(data.dtype, KernelForm::RunningSum { split: split_or_all(attrs.opt_int("axis"), &data.shape)? })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let split = split_or_all(attrs.opt_int("axis"), &signature.inputs[0].shape)?;
     in_single(signature, |signature| bind_sums(split, signature))
 }

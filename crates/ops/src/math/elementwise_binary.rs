@@ -3,7 +3,6 @@
 
 use crate::blocked;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary};
 
 macro_rules! same_shape_op {
@@ -52,7 +51,7 @@ fn blocked_form(function: Binary, signature: &Signature<'_>) -> Option<BlockedFo
 }
 
 /// A kernel over two arrays of one shape.
-pub(crate) fn bind_binary(function: Binary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_binary(function: Binary, signature: &Signature<'_>) -> BoundKernel {
     let cost = elementwise_ns(signature, binary_picoseconds(function, signature));
     dispatch!(signature.inputs[0].dtype, all, T => Ok(costed_kernel_fn("plain", cost, move |call| {
         let (a, b) = (elements::<T>(&call.inputs[0])?, elements::<T>(&call.inputs[1])?);

@@ -1,9 +1,6 @@
 //! `_histogram`: how many elements fall into each of some bins.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -67,7 +64,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(1, PartialShape::from_dims([edges]))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let even = even_bins(attrs)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         let ([data, bins @ ..], [counts, edges]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
@@ -118,7 +115,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn histogram(attrs: &[(&str, &str)]) -> OpTest {
-        let test = attrs.iter().fold(OpTest::new("_histogram"), |t, (k, v)| t.attr(k, v));
+        let test = OpTest::new("_histogram").attrs(attrs);
         test.f32([6], &[1.0, 2.0, 3.0, 4.0, 5.0, f32::NAN])
     }
 

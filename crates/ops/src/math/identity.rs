@@ -2,8 +2,6 @@
 
 use crate::prelude::*;
 use crate::shape::bind_copy;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 
 const SAME: OpDef = OpDef {
     ignores_unknown_attrs: true,
@@ -64,7 +62,7 @@ pub(crate) fn fill_form(value: f64, signature: &Signature<'_>) -> MaybeForm {
 }
 
 /// A kernel that writes one value everywhere.
-pub(crate) fn bind_fill(value: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_fill(value: f64, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.outputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         elements_mut::<T>(&mut call.outputs[0])?.fill(T::from_f64(value));
         Ok(())

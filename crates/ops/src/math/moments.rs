@@ -2,7 +2,6 @@
 
 use super::reduce::{Reduced, left_shape};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, Unary, binary_broadcast, unary_inplace};
 use mxrt_kernels::reduce::{Reduction, reduce};
 
@@ -43,7 +42,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(data.dtype, KernelForm::Moments { reduced: reduced_axes(attrs, data.shape.len())?.to_vec() })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     let reduced = reduced_axes(attrs, shape.len())?;
     // The mean as it broadcasts against the data.

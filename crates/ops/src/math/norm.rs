@@ -2,7 +2,6 @@
 
 use super::reduce::{Reduced, bind_reduction, left_shape, reduced_axes, reduction_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::reduce::{Reduction, reduce};
 
 /// Rows of the table.
@@ -50,14 +49,14 @@ fn reduction(attrs: &Attrs, signature: &Signature<'_>) -> Result<(Reduction, Red
     Ok((reduction, reduced_axes(attrs, signature.inputs[0].shape.len())?))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (reduction, reduced) = reduction(attrs, signature)?;
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == to { bind_reduction(reduction, reduced, signature) } else { bind_wide(reduction, reduced, signature) }
 }
 
 /// Computes in double precision and rounds to another dtype.
-fn bind_wide(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_wide(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) -> BoundKernel {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if !to.is_float() && from.is_float() {
         return Err(type_error(format!("out_dtype {to} cannot hold the norm of {from}; give a floating dtype")));

@@ -1,7 +1,6 @@
 //! `_contrib_quadratic`, `_contrib_div_sqrt_dim`: small polynomials.
 
 use crate::prelude::*;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Binary, binary_scalar};
 
 /// Rows of the table.

@@ -2,11 +2,8 @@
 //! kernels).
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::reduce::{Reduction, reduce};
 use mxrt_kernels::strides::{broadcast, contiguous};
-use mxrt_tensor::{DType, PartialShape, Shape};
 use smallvec::SmallVec;
 
 const ATTRS: &[AttrDef] = &[
@@ -117,11 +114,7 @@ pub(crate) fn without_elements(shape: &Shape) -> OpError {
 }
 
 /// A reduction to an output of the same dtype.
-pub(crate) fn bind_reduction(
-    reduction: Reduction,
-    reduced: Reduced,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_reduction(reduction: Reduction, reduced: Reduced, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let extreme = matches!(reduction, Reduction::Max | Reduction::Min);
     if extreme && signature.outputs[0].shape.size() > 0 && shape.size() == 0 {
@@ -185,7 +178,7 @@ mod tests {
 
     fn of(op: &str, attrs: &[(&str, &str)]) -> OpTest {
         let x: Vec<f32> = (1..=6).map(|v| v as f32).collect();
-        attrs.iter().fold(OpTest::new(op), |t, (k, v)| t.attr(k, v)).f32([2, 3], &x)
+        OpTest::new(op).attrs(attrs).f32([2, 3], &x)
     }
 
     #[test]

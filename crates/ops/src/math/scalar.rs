@@ -2,10 +2,7 @@
 //! of two numbers (`binary.rs` of the kernels).
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Binary};
-use mxrt_tensor::DType;
 
 /// The operand that the number is.
 #[derive(Clone, Copy)]
@@ -74,12 +71,7 @@ mxrt_kernels::binary_functions!(operators);
 
 /// Binds the operator. The number takes the type of the array first, as in MXNet: 2.7 is 2 with
 /// integers.
-pub(crate) fn bind(
-    function: Binary,
-    side: ScalarSide,
-    number: f64,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind(function: Binary, side: ScalarSide, number: f64, signature: &Signature<'_>) -> BoundKernel {
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from != to {
         return bind_converted(function, side, number, signature);
@@ -121,12 +113,7 @@ pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
 }
 
 /// The array is converted to the dtype of the result first.
-fn bind_converted(
-    function: Binary,
-    side: ScalarSide,
-    number: f64,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_converted(function: Binary, side: ScalarSide, number: f64, signature: &Signature<'_>) -> BoundKernel {
     if signature.outputs[0].dtype == DType::F64 {
         converted::<f64>(function, side, number, signature)
     } else {
@@ -134,12 +121,7 @@ fn bind_converted(
     }
 }
 
-fn converted<D: Element>(
-    function: Binary,
-    side: ScalarSide,
-    number: D,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+fn converted<D: Element>(function: Binary, side: ScalarSide, number: D, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, whole, S => Ok(kernel_fn(signature, move |call| {
         let x = elements::<S>(&call.inputs[0])?;
         let x = Scratch::map(call.par, x, |v| D::from_i64(v.to_i64()));

@@ -2,7 +2,6 @@
 //! of the kernels).
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Unary};
 
 /// The operators of the rows that name one.
@@ -34,7 +33,7 @@ pub(crate) fn unary_form(function: Unary, signature: &Signature<'_>) -> MaybeFor
 }
 
 /// A kernel that maps every element of input 0.
-pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_unary(function: Unary, signature: &Signature<'_>) -> BoundKernel {
     let in_place = if signature.outputs[..1] == signature.inputs[..1] { vec![0] } else { Vec::new() };
     let cost = elementwise_ns(signature, unary_picoseconds(function, signature));
     dispatch!(signature.inputs[0].dtype, numeric, T => {

@@ -1,11 +1,8 @@
 //! `BatchNorm` outside training: normalisation with moving statistics.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Unary, unary_inplace};
 use mxrt_kernels::norm::{Channels, batch_norm};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -125,7 +122,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> MaybeForm {
     for_floats(data.dtype, KernelForm::BatchNorm { split, eps, fix_gamma, relu })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, relu: bool) -> BoundKernel {
     let split = split_at(named_axis(attrs), &signature.inputs[0].shape)?;
     let (eps, fix_gamma) = (attrs.float("eps"), attrs.bool("fix_gamma"));
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {

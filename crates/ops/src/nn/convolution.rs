@@ -3,9 +3,7 @@
 use super::convolution_kernel::{Epilogue, bind_convolution, convolution_form};
 use crate::blocked;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::conv_plain::conv_size;
-use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -211,7 +209,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn convolution(attrs: &[(&str, &str)]) -> OpTest {
-        attrs.iter().fold(OpTest::new("Convolution"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("Convolution").attrs(attrs)
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::convolution::ConvGeometry;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::activation::Activation;
 use mxrt_kernels::conv::{Conv2dParams, ConvKernel, ConvOptions, Depth, PlainConv, PlainEpilogue};
@@ -11,7 +10,7 @@ use mxrt_kernels::elementwise::{Binary, Unary, binary_inplace, unary_inplace};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::Par;
 use mxrt_kernels::window::three;
-use mxrt_tensor::{DType, Shape, TensorRef};
+use mxrt_tensor::TensorRef;
 use std::ops::Range;
 
 /// The steps after the sums: bias, a residual, an activation, in this order. The operands are
@@ -92,11 +91,7 @@ pub(crate) fn operand<'a, T: Float>(inputs: &[TensorRef<'a>], at: Option<usize>)
 }
 
 /// A convolution of two or three inputs, and of a residual, for the types of the signature.
-pub(crate) fn bind_convolution(
-    attrs: &Attrs,
-    signature: &Signature<'_>,
-    epilogue: Epilogue,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_convolution(attrs: &Attrs, signature: &Signature<'_>, epilogue: Epilogue) -> BoundKernel {
     let geometry = ConvGeometry::new(attrs)?;
     in_single(signature, |signature| bind_sums(geometry, signature, epilogue))
 }
@@ -118,11 +113,7 @@ pub(crate) fn convolution_form(attrs: &Attrs, epilogue: Epilogue) -> MaybeForm {
 }
 
 /// Chooses the kernel of the host.
-fn bind_sums(
-    geometry: ConvGeometry,
-    signature: &Signature<'_>,
-    epilogue: Epilogue,
-) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_sums(geometry: ConvGeometry, signature: &Signature<'_>, epilogue: Epilogue) -> BoundKernel {
     let work = multiply_adds(&geometry, &signature.inputs[0].shape, signature.outputs[0].shape.size());
     match signature.inputs[0].dtype {
         DType::F32 => match PackedConvolution::new(&geometry, epilogue, work, signature) {

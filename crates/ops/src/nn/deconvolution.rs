@@ -4,13 +4,12 @@ use super::convolution::{ConvGeometry, spatial_list};
 use super::convolution_kernel::operand;
 use crate::execution::in_single;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::conv_plain::{ConvParams, deconvolution};
 use mxrt_kernels::deconv::Deconv;
 use mxrt_kernels::par::Par;
 use mxrt_kernels::window::three;
-use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -141,7 +140,7 @@ fn padded_geometry(attrs: &Attrs, signature: &Signature<'_>) -> Result<ConvGeome
     Ok(geometry)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (geometry, with_bias) = (padded_geometry(attrs, signature)?, !attrs.bool("no_bias"));
     in_single(signature, |signature| match signature.inputs[0].dtype {
         DType::F32 => match PackedDeconvolution::new(&geometry, with_bias, signature) {
@@ -264,11 +263,10 @@ mod tests {
     #[test]
     fn filters_are_spread_with_the_stride() {
         let of = |attrs: &[(&str, &str)]| {
-            attrs
-                .iter()
-                .fold(OpTest::new("Deconvolution").attr("kernel", "(2,)").attr("num_filter", "1"), |t, (k, v)| {
-                    t.attr(k, v)
-                })
+            OpTest::new("Deconvolution")
+                .attr("kernel", "(2,)")
+                .attr("num_filter", "1")
+                .attrs(attrs)
                 .f32([1, 1, 2], &[1.0, 10.0])
                 .f32([1, 1, 2], &[1.0, 2.0])
         };

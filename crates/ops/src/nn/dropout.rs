@@ -2,8 +2,6 @@
 
 use crate::prelude::*;
 use crate::random::key;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::random::{Stream, fill};
 
 /// Rows of the table.
@@ -29,7 +27,7 @@ fn drops(attrs: &Attrs) -> bool {
     attrs.str("mode") == "always" && attrs.float("p") > 0.0
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     if !drops(attrs) {
         return Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first));
     }

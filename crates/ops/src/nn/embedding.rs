@@ -1,9 +1,7 @@
 //! `Embedding`: rows of a table looked up by number.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -81,7 +79,7 @@ fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     }))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let [rows, width] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     check_integers("data", signature.inputs[0].dtype)?;
     dispatch_size!(signature.inputs[1].dtype, T => Ok(kernel_fn(signature, move |call| {

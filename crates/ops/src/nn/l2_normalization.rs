@@ -1,7 +1,6 @@
 //! `L2Normalization`: vectors scaled to length 1.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::norm::l2_normalization;
 
 /// Rows of the table.
@@ -45,7 +44,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(signature.inputs[0].dtype, KernelForm::UnitNorm { split, eps })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (split, eps) = (split(attrs, signature)?, attrs.float("eps"));
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;

@@ -1,9 +1,7 @@
 //! `LayerNorm`: normalisation along one axis of each instance.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::norm::{layer_norm, mean_std};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -55,7 +53,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(data.dtype, KernelForm::LayerNorm { split, eps, of_rows: None })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let split = split_at(attrs.int("axis"), &signature.inputs[0].shape)?;
     let eps = attrs.float("eps");
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {

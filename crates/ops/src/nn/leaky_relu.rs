@@ -3,9 +3,7 @@
 use crate::math::bind_unary;
 use crate::prelude::*;
 use crate::rewrite::prelu_gamma;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{self, Binary, Unary};
-use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -88,7 +86,7 @@ fn function(attrs: &Attrs) -> Option<Unary> {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     if let Some(function) = function(attrs) {
         return bind_unary(function, signature);
     }
@@ -107,7 +105,7 @@ fn prelu_form(signature: &Signature<'_>) -> MaybeForm {
     for_floats(data.dtype, KernelForm::Elementwise { program, shapes: vec![data.shape.to_vec(), slopes.to_vec()] })
 }
 
-fn bind_prelu(signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_prelu(signature: &Signature<'_>) -> BoundKernel {
     let broadcast = gamma_shape(&signature.inputs[1].shape, &signature.inputs[0].shape)?;
     let cost = elementwise_ns(signature, binary_picoseconds(Binary::Prelu, signature));
     dispatch!(signature.inputs[0].dtype, float, T => Ok(costed_kernel_fn("plain", cost, move |call| {
@@ -120,7 +118,7 @@ fn bind_prelu(signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
 }
 
 /// The second output is the slope of every element.
-fn bind_rrelu(slope: f64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_rrelu(slope: f64, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         use mxrt_kernels::Element;
         let x = elements::<T>(&call.inputs[0])?;

@@ -1,7 +1,6 @@
 //! `LRN`: local response normalisation across channels.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::norm::{LrnParams, lrn};
 
 /// Rows of the table.
@@ -52,7 +51,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(signature.inputs[0].dtype, KernelForm::ResponseNorm { params, split })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (params, split) = params(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;

@@ -2,10 +2,8 @@
 
 use crate::blocked;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::pool::{Convention, PoolKind, PoolParams, pool, pooled_size};
 use mxrt_kernels::window::three;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -228,7 +226,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_numeric(signature.inputs[0].dtype, form)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (kind, channels_last, windows) = pooling(attrs, signature)?;
     let cost = cost_ns(kind, &windows, channels_last, signature);
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(costed_kernel_fn("plain", cost, move |call| {
@@ -247,7 +245,7 @@ mod tests {
 
     fn pooled(attrs: &[(&str, &str)]) -> OpTest {
         let x: Vec<f32> = (0..16).map(|v| v as f32).collect();
-        attrs.iter().fold(OpTest::new("Pooling"), |t, (k, v)| t.attr(k, v)).f32([1, 1, 4, 4], &x)
+        OpTest::new("Pooling").attrs(attrs).f32([1, 1, 4, 4], &x)
     }
 
     #[test]
@@ -279,7 +277,7 @@ mod tests {
     #[test]
     fn paddings_and_strides_beyond_the_axes_are_not_read() {
         let of = |attrs: &[(&str, &str)]| {
-            let test = attrs.iter().fold(OpTest::new("Pooling").attr("kernel", "2"), |t, (k, v)| t.attr(k, v));
+            let test = OpTest::new("Pooling").attr("kernel", "2").attrs(attrs);
             test.f32([1, 1, 4], &[1.0, 2.0, 3.0, 4.0])
         };
         assert_eq!(f32s(&of(&[("pad", "(1, 5)")]).run(), [1, 1, 5]), [1.0, 2.0, 3.0, 4.0, 4.0]);

@@ -2,8 +2,6 @@
 
 use super::pooling::infer_shape;
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::par::{chunk_by_work, par_chunks_mut};
 
 /// Rows of the table.
@@ -68,7 +66,7 @@ impl Axis {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (shape, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let [_, _, rows, columns] = out[..] else { return Err(wrong_arity()) };
     let global = attrs.bool("global_pool");
@@ -132,7 +130,7 @@ mod tests {
 
     fn pooled(attrs: &[(&str, &str)]) -> OpTest {
         let x: Vec<f32> = (0..16).map(|v| v as f32 - 20.0).collect();
-        attrs.iter().fold(OpTest::new("Pooling_v1"), |t, (k, v)| t.attr(k, v)).f32([1, 1, 4, 4], &x)
+        OpTest::new("Pooling_v1").attrs(attrs).f32([1, 1, 4, 4], &x)
     }
 
     #[test]

@@ -2,10 +2,7 @@
 
 use crate::prelude::*;
 use half::f16;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -102,7 +99,7 @@ fn softmax_of(
     Ok((SoftmaxParams { temperature, ..params }, split))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, params: SoftmaxParams) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, params: SoftmaxParams) -> BoundKernel {
     let (params, split) = softmax_of(attrs, signature, params)?;
     bind_softmax(params, split, signature)
 }
@@ -131,11 +128,7 @@ pub(crate) fn softmax_form(params: SoftmaxParams, split: [usize; 3], signature: 
 }
 
 /// Softmax along the middle of three joined axes; a second input holds lengths.
-pub(crate) fn bind_softmax(
-    params: SoftmaxParams,
-    split: [usize; 3],
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_softmax(params: SoftmaxParams, split: [usize; 3], signature: &Signature<'_>) -> BoundKernel {
     let has_length = has_length(signature)?;
     let (from, to) = (signature.inputs[0].dtype, signature.outputs[0].dtype);
     if from == DType::F16 && to != DType::F16 {
@@ -156,7 +149,7 @@ fn bind_half(
     [outer, n, inner]: [usize; 3],
     has_length: bool,
     signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+) -> BoundKernel {
     dispatch!(signature.outputs[0].dtype, float, O => Ok(kernel_fn(signature, move |call| {
         let x = elements::<f16>(&call.inputs[0])?;
         let lengths = if has_length { Some(integers(call.par, &call.inputs[1])?) } else { None };

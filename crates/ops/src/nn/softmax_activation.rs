@@ -3,7 +3,6 @@
 use super::softmax::{bind_softmax, softmax_form};
 use super::softmax_output::of_one_axis;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;
 
 /// Rows of the table.

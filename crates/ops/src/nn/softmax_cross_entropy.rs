@@ -1,10 +1,7 @@
 //! `softmax_cross_entropy`: the loss of a classification, summed over the batch.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::softmax::{SoftmaxParams, softmax};
-use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -24,7 +21,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let [batch, classes] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
     let params = SoftmaxParams { log: true, ..Default::default() };
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {

@@ -3,9 +3,7 @@
 use super::softmax::{bind_softmax, softmax_form};
 use crate::prelude::*;
 use crate::shape::{PartialDims, known_product};
-use mxrt_engine::OpError;
 use mxrt_kernels::softmax::SoftmaxParams;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -4,9 +4,7 @@ use super::{mixed, promoted};
 use crate::execution::in_dtypes;
 use crate::math::broadcast::{self, broadcast_shapes};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, Comparison};
-use mxrt_tensor::DType;
 
 /// The element types that an operator takes together, and that of its result.
 #[derive(Clone, Copy)]

@@ -1,7 +1,6 @@
 //! Comparisons that write bool at once: of two arrays of one shape, and of floats and a number.
 
 use crate::prelude::*;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{self, Comparison};
 
 /// Compares arrays of one shape and element type.

@@ -1,14 +1,13 @@
 //! Sums of products over named axes: what dot, matmul, tensordot and einsum are.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::elementwise::{Binary, binary_broadcast};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::reduce::{Reduction, reduce};
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
-use mxrt_kernels::{Element, Float, Par};
+use mxrt_kernels::{Float, Par};
 
 /// The name of an axis.
 pub(super) type Label = u32;

@@ -2,9 +2,6 @@
 
 use crate::prelude::*;
 use crate::shape::pad::padded_form;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -2,9 +2,7 @@
 
 use super::linalg::{check_wide, matrix_error, no_matrices, transposed};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::{Par, linalg};
-use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[

@@ -4,10 +4,7 @@ use crate::execution::in_dtypes;
 use crate::math::scalar::{self, ATTRS, ScalarSide};
 use crate::math::{bind_unary, unary_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::elementwise::{Binary, Comparison, Unary};
-use mxrt_tensor::DType;
 
 /// The element type of the result.
 #[derive(Clone, Copy)]

@@ -2,8 +2,6 @@
 
 use super::{WITH_RANGE, bytes_of, infer_float_ranges, infer_same, infer_scalars, int8_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -38,7 +36,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 const INPUTS: [&str; 3] = ["data", "min_data", "max_data"];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let act_type = attrs.str("act_type");
     if act_type != "relu" {
         return Err(value_error(format!(

@@ -5,10 +5,7 @@ use super::{
 };
 use crate::nn::batch_norm::{ATTRS, infer_shape};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::int8::RoundTo;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -35,7 +32,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 const INPUTS: [&str; 7] = ["data", "gamma", "beta", "moving_mean", "moving_var", "min_data", "max_data"];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let Some(range) = calibration(attrs)? else {
         return Err(value_error(
             "min_calib_range and max_calib_range are missing: quantize the model with calib_mode naive or entropy",
@@ -77,7 +74,7 @@ mod tests {
 
     fn normalised(attrs: &[(&str, &str)]) -> OpTest {
         let data: Vec<i8> = (-12..12).map(|v| v * 10).collect();
-        let test = attrs.iter().fold(OpTest::new("_contrib_quantized_batch_norm"), |t, (k, v)| t.attr(k, v));
+        let test = OpTest::new("_contrib_quantized_batch_norm").attrs(attrs);
         let test = test.i8([1, 3, 2, 4], &data).f32([3], &[1.0, 2.0, 0.5]).f32([3], &[0.1, 0.2, 0.3]);
         test.f32([3], &[0.0, 0.1, 0.2]).f32([3], &[1.0, 2.0, 0.5]).f32([1], &[-1.0]).f32([1], &[1.0])
     }

@@ -1,9 +1,7 @@
 //! `_contrib_calibrate_entropy`: the range of a layer whose rounding to steps loses least.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::par::{Par, par_chunks_mut_scratch};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -5,7 +5,6 @@ use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
 use super::{WITH_RANGE, int8_form};
 use crate::nn::convolution::{ALL_ATTRS, ConvGeometry, infer_shape};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::window::three;
 
 /// Rows of the table.
@@ -35,7 +34,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let layer = Int8Layer::convolution(&ConvGeometry::new(attrs)?, data, out, &signature.options, None);
     Ok(Box::new(SumsKernel { packed: PackedLayer::new(layer)?, bias: !attrs.bool("no_bias") }))

@@ -3,9 +3,7 @@
 use super::layer::rows;
 use super::{Range, bytes_of, infer_float_ranges, infer_same, infer_scalars, int8_form, levels};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::dequantize;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -29,7 +27,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 const INPUTS: [&str; 3] = ["data", "min_range", "max_range"];
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let dtype = signature.inputs[0].dtype;
     Ok(costed_kernel_fn("dequantize", elementwise_ns(signature, 0), move |call| {
         let step = Range::read("data", call.inputs, 1)?.largest() / levels(dtype);

@@ -3,9 +3,7 @@
 use super::{Range, WITH_RANGE, infer_float_ranges, infer_scalars, store_range};
 use crate::nn::embedding::{ATTRS, infer_shape};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::{OutOfRange, take};
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -30,7 +28,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 const INPUTS: [&str; 4] = ["data", "weight", "min_weight", "max_weight"];
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let [rows, width] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     check_integers("data", signature.inputs[0].dtype)?;
     Ok(kernel_fn(signature, move |call| {

@@ -5,7 +5,6 @@ use super::sums::{INPUTS, SumsKernel, infer_dtype, infer_ranges};
 use super::{WITH_RANGE, int8_form};
 use crate::nn::fully_connected::{ALL_ATTRS, infer_shape};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -28,7 +27,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (weight, out) = (&signature.inputs[1].shape, &signature.outputs[0].shape);
     let layer = Int8Layer::dense(weight, out, &signature.options)?;
     Ok(Box::new(SumsKernel { packed: PackedLayer::new(layer)?, bias: !attrs.bool("no_bias") }))

@@ -2,11 +2,10 @@
 
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::{Epilogue, Int8Conv, Int8ConvOperands, Int8Gemm, Int8Result, Level, PixelForm, Rows};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::window::three;
-use mxrt_tensor::{DType, Shape, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// A layer whose sums are products of bytes.
 pub(crate) enum Int8Layer {

@@ -1,7 +1,6 @@
 //! Ranges of quantized arrays.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_tensor::{TensorMut, TensorRef};
 
 /// The least and the largest number that an array of integers stands for.

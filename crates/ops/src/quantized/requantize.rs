@@ -6,9 +6,7 @@ use super::{
     int8_form, store_range,
 };
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::requantize;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -41,7 +39,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 const INPUTS: [&str; 3] = ["data", "min_range", "max_range"];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let calibrated = not_empty(calibration(attrs)?)?;
     let dtype = signature.outputs[0].dtype;
     dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("requantize", elementwise_ns(signature, 0), move |call| {
@@ -68,7 +66,7 @@ mod tests {
     #[test]
     fn sums_are_rounded_as_mxnet_rounds_them() {
         let of = |attrs: &[(&str, &str)]| {
-            let test = attrs.iter().fold(OpTest::new("_contrib_requantize"), |t, (k, v)| t.attr(k, v));
+            let test = OpTest::new("_contrib_requantize").attrs(attrs);
             test.i32([4], &[1 << 20, -5 << 20, 3 << 22, 7]).f32([1], &[-4.0]).f32([1], &[4.0]).run_all()
         };
         assert_eq!(of(&[])[0].values::<i8>(), [11, -53, 127, 0]);

@@ -3,12 +3,11 @@
 use super::infer_scalars;
 use crate::prelude::*;
 use crate::sequence::rnn;
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::{EachSum, Int8Gemm, Level, RoundTo, Rows};
 use mxrt_kernels::math::{sigmoid_f32, tanh_f32};
 use mxrt_kernels::par::{Par, Serial};
 use mxrt_kernels::recurrent::Recurrent;
-use mxrt_tensor::{DType, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -61,7 +60,7 @@ fn only_lstm(attrs: &Attrs) -> Result<(), OpError> {
     Ok(())
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     only_lstm(attrs)?;
     let shape = &signature.inputs[0].shape;
     let layers = rnn::recurrent(attrs, [shape[0], shape[1], shape[2]])?;

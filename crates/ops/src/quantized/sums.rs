@@ -4,9 +4,8 @@
 use super::layer::{Int8Layer, PackedLayer, operands, rows};
 use super::{Range, infer_float_ranges, infer_scalars, product_range, scale, store_range};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::WholeSums;
-use mxrt_tensor::{DType, TensorRef};
+use mxrt_tensor::TensorRef;
 
 pub(super) const INPUTS: Inputs = Inputs::ByAttrs(|attrs| {
     if attrs.bool("no_bias") {

@@ -1,7 +1,6 @@
 //! A kernel that is a function with scratch memory.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 
 /// A function that takes [`KernelCall::workspace`] of this size.
 pub(crate) struct WithWorkspace<F> {

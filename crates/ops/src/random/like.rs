@@ -91,7 +91,7 @@ mod tests {
             ("_random_negative_binomial_like", vec![("k", "4"), ("p", "0.5")], 4.0),
             ("_random_generalized_negative_binomial_like", vec![("mu", "2"), ("alpha", "0.3")], 2.0),
         ] {
-            let test = attrs.iter().fold(OpTest::new(op), |t, (k, v)| t.attr(k, v));
+            let test = OpTest::new(op).attrs(&attrs);
             let y = f32s(&test.f32([20000], &[0.0; 20000]).run(), [20000]);
             let got = y.iter().sum::<f32>() / 20000.0;
             assert!((got - mean).abs() < 0.1, "{op}: mean {got}");

@@ -2,9 +2,7 @@
 
 use super::key;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::random::Stream;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -73,7 +71,7 @@ fn form(_: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     }
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let choices = shape.last().copied().unwrap_or(0);
     if choices == 0 {

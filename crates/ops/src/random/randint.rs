@@ -3,9 +3,7 @@
 use super::key;
 use crate::create::shape_from_attr;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::random::fill_integers;
-use mxrt_tensor::DType;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -39,7 +37,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (low, high) = (attrs.int("low"), attrs.int("high"));
     dispatch!(signature.outputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         if low >= high {

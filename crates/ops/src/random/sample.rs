@@ -3,9 +3,7 @@
 
 use super::{Distribution, key};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::random::fill;
-use mxrt_tensor::{DType, PartialShape};
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("shape", AttrKind::Shape, "()", "Shape drawn for every element of the parameters."),
@@ -99,7 +97,7 @@ fn form(distribution: Distribution, signature: &Signature<'_>) -> MaybeForm {
     for_floats(signature.outputs[0].dtype, form)
 }
 
-fn bind(distribution: Distribution, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(distribution: Distribution, signature: &Signature<'_>) -> BoundKernel {
     let each = drawn_for_each(signature);
     let to = signature.outputs[0].dtype;
     check_numeric(signature.inputs[0].dtype)?;

@@ -119,7 +119,7 @@ mod tests {
             ("_random_gamma", [("alpha", "2"), ("beta", "1.5")], 3.0, 2f64.sqrt() * 1.5),
             ("_random_negative_binomial", [("k", "4"), ("p", "0.5")], 4.0, 8f64.sqrt()),
         ] {
-            let y = attrs.iter().fold(OpTest::new(op).attr("shape", "(20000,)"), |t, (k, v)| t.attr(k, v)).run();
+            let y = OpTest::new(op).attr("shape", "(20000,)").attrs(&attrs).run();
             let y: Vec<f64> = f32s(&y, [20000]).into_iter().map(f64::from).collect();
             let m = y.iter().sum::<f64>() / y.len() as f64;
             let d = (y.iter().map(|v| (v - m) * (v - m)).sum::<f64>() / y.len() as f64).sqrt();

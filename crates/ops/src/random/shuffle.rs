@@ -2,7 +2,6 @@
 
 use super::key;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::random::permutation;
 
 /// Rows of the table.
@@ -17,7 +16,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let rows = signature.inputs[0].shape.first().copied().unwrap_or(1);
     let row_bytes = signature.inputs[0].bytes().checked_div(rows).unwrap_or(0).max(1);
     Ok(kernel_fn(signature, move |call| {

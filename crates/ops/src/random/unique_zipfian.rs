@@ -2,10 +2,8 @@
 
 use super::key;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::par::par_chunks_mut2;
 use mxrt_kernels::random::{Stream, unique_log_uniform};
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -41,7 +39,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (limit, numbers) = (attrs.count("range_max"), signature.outputs[0].shape[1]);
     if numbers > limit {
         return Err(value_error(format!("there are no {numbers} different numbers below range_max={limit}")));

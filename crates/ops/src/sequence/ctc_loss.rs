@@ -1,9 +1,8 @@
 //! `CTCLoss`: how improbable sequences make their labels.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::ctc::{CtcLoss, CtcTarget};
-use mxrt_tensor::{PartialShape, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -97,7 +96,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(data.dtype, KernelForm::CtcLoss { blank, padding, lengths: lengths(attrs) })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     for (input, name) in signature.inputs[1..].iter().zip(["label", "the lengths", "the lengths"]) {
         check_integers(name, input.dtype)?;
@@ -161,7 +160,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn loss(attrs: &[(&str, &str)]) -> OpTest {
-        attrs.iter().fold(OpTest::new("ctc_loss"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("ctc_loss").attrs(attrs)
     }
 
     /// Two steps in which all of three symbols are equally probable: every path has 1/9.

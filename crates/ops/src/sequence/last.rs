@@ -2,8 +2,6 @@
 
 use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths, time_axis};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -34,7 +32,7 @@ fn steps(attrs: &Attrs, signature: &Signature<'_>) -> Result<TimeSteps, OpError>
     Ok(steps)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let steps = steps(attrs, signature)?;
     Ok(kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;

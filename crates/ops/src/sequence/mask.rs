@@ -2,8 +2,6 @@
 
 use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -29,7 +27,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let steps = TimeSteps::new(attrs, signature)?;
     let value = attrs.float("value");
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {

@@ -2,7 +2,6 @@
 
 use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths, time_axis};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -23,7 +22,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let steps = TimeSteps::new(attrs, signature)?;
     Ok(kernel_fn(signature, move |call| {
         let lengths = steps.lengths(call)?;

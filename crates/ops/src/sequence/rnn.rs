@@ -1,11 +1,10 @@
 //! `RNN`: stacks of recurrent layers.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::par::Par;
 use mxrt_kernels::recurrent::{Cell, PackedRecurrent, Recurrent, RecurrentOutputs};
-use mxrt_tensor::{DType, PartialShape, TensorMut, TensorRef};
+use mxrt_tensor::{TensorMut, TensorRef};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -132,7 +131,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(signature.inputs[0].dtype, KernelForm::Recurrent(layers))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let layers = recurrent(attrs, [shape[0], shape[1], shape[2]])?;
     let dtype = signature.inputs[0].dtype;

@@ -2,8 +2,6 @@
 
 use super::broadcast_to::{bind_broadcast, broadcast_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

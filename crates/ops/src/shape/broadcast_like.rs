@@ -3,8 +3,6 @@
 use super::PartialDims;
 use super::broadcast_to::{bind_broadcast, broadcast_extent, broadcast_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -2,9 +2,7 @@
 
 use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::strides::broadcast;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -23,7 +21,7 @@ fn view(signature: &Signature<'_>) -> Strided {
 }
 
 /// Reads input 0 as if it had the shape of the output.
-pub(crate) fn bind_broadcast(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_broadcast(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     bind_strided(view(signature), signature)
 }
 

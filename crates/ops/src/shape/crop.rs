@@ -2,8 +2,6 @@
 
 use super::slice::{Range, bind_ranges, ranges_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -85,10 +83,7 @@ mod tests {
     fn a_window_is_cut_at_an_offset_or_from_the_middle() {
         let x: Vec<f32> = (0..9).map(|v| v as f32).collect();
         let of = |attrs: &[(&str, &str)]| {
-            attrs
-                .iter()
-                .fold(OpTest::new("Crop").attr("num_args", "1").attr("h_w", "(1, 2)"), |t, (k, v)| t.attr(k, v))
-                .f32([1, 1, 3, 3], &x)
+            OpTest::new("Crop").attr("num_args", "1").attr("h_w", "(1, 2)").attrs(attrs).f32([1, 1, 3, 3], &x)
         };
         assert_eq!(f32s(&of(&[("offset", "(2, 1)")]).run(), [1, 1, 1, 2]), [7.0, 8.0]);
         assert_eq!(f32s(&of(&[("center_crop", "True")]).run(), [1, 1, 1, 2]), [3.0, 4.0]);

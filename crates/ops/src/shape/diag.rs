@@ -2,9 +2,7 @@
 
 use super::{Strided, bind_strided, placed_form, strided_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::{PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -66,7 +64,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, Shape::from(out))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let data = &signature.inputs[0].shape;
     let k = attrs.int("k");
     let (row, column) = start(k)?;

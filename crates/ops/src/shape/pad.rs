@@ -2,10 +2,7 @@
 
 use super::stretches::{Stretch, form_of_stretches};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::shape::{PadMode, pad};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -64,7 +61,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     padded_form(signature, &widths, attrs.str("mode"), attrs.float("constant_value"))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let widths = widths(attrs, signature.inputs[0].shape.len())?;
     let value = attrs.float("constant_value");
     let mode = attrs.str("mode");

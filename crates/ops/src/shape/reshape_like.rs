@@ -2,8 +2,6 @@
 
 use super::{PartialDims, bind_copy, known_product};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 use std::ops::Range;
 
 /// Rows of the table.

@@ -2,7 +2,6 @@
 
 use super::{Strided, bind_strided, strided_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
 
 /// Rows of the table.

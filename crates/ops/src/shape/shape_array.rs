@@ -1,8 +1,6 @@
 //! `shape_array`, `size_array`: shape and number of elements as arrays.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::{DType, PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -33,7 +31,7 @@ fn shape(signature: &Signature<'_>) -> Vec<i64> {
     signature.inputs[0].shape.iter().map(|extent| *extent as i64).collect()
 }
 
-fn bind(values: Vec<i64>, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(values: Vec<i64>, signature: &Signature<'_>) -> BoundKernel {
     Ok(kernel_fn(signature, move |call| {
         elements_mut::<i64>(&mut call.outputs[0])?.copy_from_slice(&values);
         Ok(())

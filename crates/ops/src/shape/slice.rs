@@ -2,9 +2,7 @@
 
 use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -112,7 +110,7 @@ fn view(ranges: &[Range], signature: &Signature<'_>) -> Strided {
 }
 
 /// The part of input 0 that the ranges name.
-pub(crate) fn bind_ranges(ranges: &[Range], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_ranges(ranges: &[Range], signature: &Signature<'_>) -> BoundKernel {
     bind_strided(view(ranges, signature), signature)
 }
 

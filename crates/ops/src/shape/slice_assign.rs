@@ -2,11 +2,8 @@
 
 use super::slice::{ATTRS, Range, ranges};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::shape::assign_slice;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -60,7 +57,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_all(signature.inputs[0].dtype, KernelForm::Move { fill: None, moves: vec![whole, replaced] })
 }
 
-fn bind_array(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_array(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (part, begin, step) = parts(&ranges(attrs, &signature.inputs[0].shape)?);
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         copy_first(call)?;
@@ -70,7 +67,7 @@ fn bind_array(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel
     })))
 }
 
-fn bind_scalar(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_scalar(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (part, begin, step) = parts(&ranges(attrs, &signature.inputs[0].shape)?);
     let (number, count) = (attrs.float("scalar"), checked_product(&part)?);
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {

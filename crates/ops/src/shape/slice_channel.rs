@@ -2,9 +2,7 @@
 
 use super::{Strided, bind_strided};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::shape::copy_strided;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -110,7 +108,7 @@ pub(crate) fn parts_form(axis: usize, sizes: &[usize], signature: &Signature<'_>
 }
 
 /// Cuts input 0 along `axis` into parts of these sizes, the first starting at 0.
-pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_parts(axis: usize, sizes: &[usize], signature: &Signature<'_>) -> BoundKernel {
     let mut views = views(axis, sizes, signature);
     if let [_] = views[..]
         && let Some(view) = views.pop()

@@ -2,8 +2,6 @@
 
 use super::slice_channel::{bind_parts, parts_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -1,9 +1,7 @@
 //! `stack`: arrays joined along a new axis.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::shape;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -50,7 +48,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     Ok(Some(super::joined(outer, inner, signature.inputs.iter().map(|_| 1))))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (outer, inner) = split(attrs, &signature.inputs[0].shape)?;
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let inputs =

@@ -2,9 +2,7 @@
 
 use super::{PartialDims, Strided, bind_strided, strided_form};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {

@@ -3,9 +3,7 @@
 
 use super::{image_dims, planes};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::vision::adaptive_pool::AdaptiveAverage;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -35,7 +33,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([batch, channels, Some(to[0]), Some(to[1])]))
 }
 
-fn bind(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let [from, to] = planes(signature)?;
     let pooling = AdaptiveAverage { from, to };
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {

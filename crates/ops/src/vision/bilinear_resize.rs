@@ -2,9 +2,7 @@
 
 use super::{image_dims, planes};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::vision::resize::BilinearResize;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -108,7 +106,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([batch, channels, size[0], size[1]]))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let [from, to] = planes(signature)?;
     let align_corners = attrs.bool("align_corners");
     let resize = BilinearResize { from, to, align_corners };
@@ -123,7 +121,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn resize(attrs: &[(&str, &str)]) -> OpTest {
-        attrs.iter().fold(OpTest::new("_contrib_BilinearResize2D"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("_contrib_BilinearResize2D").attrs(attrs)
     }
 
     #[test]

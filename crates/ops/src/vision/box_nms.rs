@@ -2,8 +2,6 @@
 
 use super::boxes::{FORMATS, format};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::vision::nms::BoxNms;
 
 /// Rows of the table.
@@ -120,7 +118,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     })
 }
 
-fn bind_nms(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_nms(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let nms = suppression(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         nms.run(call.par, elements::<T>(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);

@@ -2,10 +2,7 @@
 
 use super::image_dims;
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::vision::correlation::Correlation;
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -96,7 +93,7 @@ fn correlation(attrs: &Attrs, signature: &Signature<'_>) -> Result<Correlation, 
     })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (data, out) = (&signature.inputs[0].shape, &signature.outputs[0].shape);
     let correlation = correlation(attrs, signature)?;
     let multiply_adds = out.size().saturating_mul(data[1]).saturating_mul(correlation.kernel.saturating_pow(2)) as u64;
@@ -142,7 +139,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn correlation(attrs: &[(&str, &str)]) -> OpTest {
-        attrs.iter().fold(OpTest::new("Correlation"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("Correlation").attrs(attrs)
     }
 
     #[test]

@@ -4,13 +4,11 @@
 use super::image_dims;
 use crate::nn::convolution::{ConvGeometry, infer_parameters};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::gemm::{Epilogue, Matrix, Sgemm};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::par::Par;
 use mxrt_kernels::vision::deformable::DeformableWindows;
-use mxrt_tensor::{DType, PartialShape};
 
 const ATTRS: [AttrDef; 10] = [
     AttrDef::required("kernel", AttrKind::Shape, "Size: (height, width)."),
@@ -150,7 +148,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> MaybeForm 
     for_floats(signature.inputs[0].dtype, form)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, modulated: bool) -> BoundKernel {
     if signature.inputs[0].dtype == DType::F16 {
         let bind: Bind = match modulated {
             true => |attrs, signature| bind(attrs, signature, true),

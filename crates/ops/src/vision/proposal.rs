@@ -2,9 +2,7 @@
 
 use super::image_dims;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::vision::proposal::Proposals;
-use mxrt_tensor::{DType, PartialShape};
 
 const PROPOSAL: OpDef = OpDef {
     inputs: Inputs::Fixed(&["cls_prob", "bbox_pred", "im_info"]),
@@ -110,7 +108,7 @@ fn proposals(attrs: &Attrs, signature: &Signature<'_>) -> Result<Proposals, OpEr
     })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = &signature.inputs[0].shape;
     let proposals = proposals(attrs, signature)?;
     let scores_len = shape[0] * proposals.after;
@@ -163,9 +161,8 @@ mod tests {
     fn proposal(attrs: &[(&str, &str)], info: [f32; 3]) -> OpTest {
         let mut scores = [0.0; 8];
         scores[4 + 3] = 0.5;
-        attrs
-            .iter()
-            .fold(OpTest::new("_contrib_Proposal"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("_contrib_Proposal")
+            .attrs(attrs)
             .attr("ratios", "(1,)")
             .attr("rpn_post_nms_top_n", "2")
             .f32([1, 2, 2, 2], &scores)

@@ -3,11 +3,9 @@
 use super::image_dims;
 use crate::execution::in_single;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::Float;
 use mxrt_kernels::conv_plain::{ConvParams, deconvolution};
 use mxrt_kernels::vision::resize::{Repeat, repeat_pixels};
-use mxrt_tensor::{DType, PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -155,7 +153,7 @@ fn nearest_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     for_floats(signature.inputs[0].dtype, KernelForm::Move { fill: None, moves })
 }
 
-fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_nearest(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (parts, batch) = (parts(attrs, signature)?, signature.outputs[0].shape[0]);
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let out = elements_mut::<T>(&mut call.outputs[0])?;
@@ -183,7 +181,7 @@ fn moved(input: usize, part: &Repeat, batch: usize) -> Move {
     }
 }
 
-fn bind_bilinear(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_bilinear(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (scale, side) = (attrs.count("scale"), kernel_side(attrs)?);
     in_single(signature, |signature| match signature.inputs[0].dtype {
         DType::F32 => Ok(bilinear::<f32>(scale, side, signature)),
@@ -233,7 +231,7 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn nearest(attrs: &[(&str, &str)]) -> OpTest {
-        attrs.iter().fold(OpTest::new("UpSampling").attr("sample_type", "nearest"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("UpSampling").attr("sample_type", "nearest").attrs(attrs)
     }
 
     #[test]

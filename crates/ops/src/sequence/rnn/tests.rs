@@ -1,7 +1,7 @@
 use crate::testing::{OpTest, assert_close, f32s};
 
 fn rnn(attrs: &[(&str, &str)]) -> OpTest {
-    attrs.iter().fold(OpTest::new("RNN").attr("num_layers", "1"), |t, (k, v)| t.attr(k, v))
+    OpTest::new("RNN").attr("num_layers", "1").attrs(attrs)
 }
 
 #[test]

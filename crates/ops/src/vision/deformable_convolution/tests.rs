@@ -1,7 +1,7 @@
 use crate::testing::{OpTest, assert_close, f32s};
 
 fn convolution(name: &str, attrs: &[(&str, &str)]) -> OpTest {
-    attrs.iter().fold(OpTest::new(name), |t, (k, v)| t.attr(k, v))
+    OpTest::new(name).attrs(attrs)
 }
 
 const ATTRS: [(&str, &str); 3] = [("kernel", "(2, 2)"), ("num_filter", "2"), ("pad", "(1, 0)")];
