@@ -53,9 +53,10 @@ pub use crate::execution::{
     set_device_kernels, streaming_ns, unary_picoseconds,
 };
 pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};
-pub use crate::image::decode::{ImageChannels, ImageFiles, set_image_files};
+pub use crate::image::files::{ImageChannels, ImageFiles, set_image_files};
 pub use crate::nn::fully_connected_kernel::DenseForm;
-pub use crate::numpy::choose::{probabilities_error, weights_error};
+pub use crate::numpy::choice::weights_error;
+pub use crate::numpy::multinomial::probabilities_error;
 pub use crate::quantized::{infinity_error, range_error};
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout, Lines,

@@ -5,30 +5,38 @@
 //! that NumPy's rules give ([`in_dtypes`](crate::execution::in_dtypes)).
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::DType;
 
+pub mod around;
 pub mod binary;
-pub mod choose;
+pub mod bincount;
+pub mod bitwise_not;
+pub mod choice;
 mod compare;
 mod contract;
 pub mod create;
-pub mod diagonal;
+pub mod diagonals;
+pub mod diff;
+pub mod ediff1d;
 pub mod edit;
-pub mod eigen;
+pub mod eig;
+pub mod eigh;
 pub mod join;
 pub mod linalg;
+pub mod multinomial;
+pub mod nan_to_num;
 pub mod pad;
+pub mod polyval;
 pub mod product;
 pub mod pseudo_inverse;
+pub mod questions;
 pub mod random;
 pub mod reduce;
 pub mod scalar;
 pub mod select;
-pub mod sets;
 pub mod shape;
 pub mod statistics;
 pub mod unary;
+pub mod unique;
 
 /// The context of an array without inputs.
 const CTX: AttrDef = AttrDef::new("ctx", AttrKind::Str, "", "Where the array is made.");

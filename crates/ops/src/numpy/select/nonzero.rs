@@ -1,0 +1,62 @@
+//! `_npx_nonzero`: the places of elements that are not 0.
+
+use super::places_of;
+use crate::index::where_op::{check_truths, truths};
+use crate::prelude::*;
+
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_npx_nonzero",
+    aliases: &["_npi_nonzero"],
+    doc: "The indices of the elements that are not 0: a row for each, in int64.",
+    inputs: Inputs::Fixed(&["x"]),
+    ignores_unknown_attrs: true,
+    infer_shape: |shapes| {
+        let Some(rank) = shapes.rank(0) else { return Ok(()) };
+        shapes.set_output(0, PartialShape::from_dims([None, Some(rank.max(1))]))
+    },
+    infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
+    bind: bind_nonzero,
+    rewrites: &Rewrites {
+        late_shapes: Some(|par, _, inputs| {
+            let [x] = inputs else { return Err(wrong_arity()) };
+            let count = truths(par, x)?.iter().filter(|t| **t != 0).count();
+            Ok(vec![Shape::new(&[count, x.shape.len().max(1)])])
+        }),
+        ..Rewrites::NONE
+    },
+    ..OpDef::BASE
+}];
+
+fn bind_nonzero(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
+    check_truths(signature.inputs[0].dtype)?;
+    Ok(kernel_fn(signature, |call| {
+        let x = &call.inputs[0];
+        let found = places_of(call.par, &truths(call.par, x)?);
+        let rank = x.shape.len().max(1);
+        let out = elements_mut::<i64>(&mut call.outputs[0])?;
+        if out.len() != found.len() * rank {
+            return Err(value_error("the input has another number of elements that are not 0 than rows come out"));
+        }
+        for (row, place) in out.chunks_mut(rank).zip(found.iter()) {
+            let mut rest = *place;
+            for (index, n) in row.iter_mut().rev().zip(x.shape.iter().rev().chain([&1])) {
+                *index = (rest % n.max(&1)) as i64;
+                rest /= n.max(&1);
+            }
+        }
+        Ok(())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::OpTest;
+
+    #[test]
+    fn places_of_what_is_not_zero() {
+        let y = OpTest::new("_npx_nonzero").f32([2, 2], &[0.0, 1.0, 2.0, 0.0]).run();
+        assert_eq!((y.tensor.shape.to_vec(), y.values::<i64>()), (vec![2, 2], vec![0, 1, 1, 0]));
+        assert_eq!(OpTest::new("_npx_nonzero").f32([0, 3], &[]).run().tensor.shape.to_vec(), [0, 2]);
+    }
+}
