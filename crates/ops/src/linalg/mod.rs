@@ -1,17 +1,27 @@
 //! Linear algebra on the matrices in the last two axes, in float32 and float64.
 
-pub mod determinant;
-pub mod diagonal;
-pub mod factorize;
+pub mod det;
+mod diagonal;
+pub mod extractdiag;
 pub mod fft;
+pub mod gelqf;
 pub mod gemm;
+pub mod ifft;
+pub mod inverse;
 pub mod khatri_rao;
+pub mod makediag;
+pub mod potrf;
+pub mod potri;
+pub mod slogdet;
+pub mod sumlogdiag;
+pub mod syevd;
+pub mod syrk;
 pub mod triangle;
 pub mod triangular;
 
 use crate::prelude::*;
 use crate::shape::PartialDims;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::FailureKind;
 use mxrt_kernels::KernelError;
 
 /// The axes before the matrices, and what is known of rows and columns.
@@ -66,4 +76,14 @@ fn matrix_error(error: KernelError) -> OpError {
 /// Estimated nanoseconds of the multiply-adds.
 fn cost_ns(multiply_adds: usize) -> u64 {
     1_000 + multiply_adds as u64 / 4
+}
+
+/// The order of the matrices.
+fn order(signature: &Signature<'_>) -> usize {
+    signature.inputs[0].shape.last().copied().unwrap_or(0)
+}
+
+/// Time of an operator that takes a multiply-add for each element and row.
+fn cubic(signature: &Signature<'_>) -> u64 {
+    cost_ns(signature.inputs[0].shape.size().saturating_mul(order(signature)))
 }

@@ -1,20 +1,9 @@
-//! `_linalg_trmm`, `_linalg_trsm`, `_linalg_syrk`: products with triangular matrices and with
-//! transposes.
+//! `_linalg_trmm`, `_linalg_trsm`: products with triangular matrices, and solutions of them.
 
 use super::{cost_ns, matrices, square_matrices};
 use crate::execution::in_single;
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::linalg::{TriangularKind, TriangularProduct};
-use mxrt_tensor::PartialShape;
-
-const ATTRS: &[AttrDef] = &[
-    AttrDef::new("transpose", AttrKind::Bool, "False", "Whether the triangular matrix is transposed."),
-    AttrDef::new("rightside", AttrKind::Bool, "False", "Whether the triangular matrix is on the right."),
-    AttrDef::new("lower", AttrKind::Bool, "True", "Which triangle of A is read: the lower one, else the upper."),
-    AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result.").wide(),
-];
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -41,25 +30,13 @@ pub static OPS: &[OpDef] = &[
         form: |attrs, signature| form(attrs, signature, TriangularKind::Inverse),
         ..OpDef::BASE
     },
-    OpDef {
-        name: "_linalg_syrk",
-        aliases: &["linalg_syrk"],
-        doc: "alpha * A A^T, or alpha * A^T A with transpose.",
-        inputs: Inputs::Fixed(&["A"]),
-        attrs: &[
-            AttrDef::new("transpose", AttrKind::Bool, "False", "Whether the first factor is transposed."),
-            AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result.").wide(),
-        ],
-        infer_shape: |shapes| {
-            let Some((mut dims, rows, columns)) = matrices(shapes, 0, "A")? else { return Ok(()) };
-            let order = if shapes.attrs.bool("transpose") { columns } else { rows };
-            dims.extend([order, order]);
-            shapes.set_output(0, PartialShape::from_dims(dims))
-        },
-        bind: bind_syrk,
-        form: syrk_form,
-        ..OpDef::BASE
-    },
+];
+
+const ATTRS: &[AttrDef] = &[
+    AttrDef::new("transpose", AttrKind::Bool, "False", "Whether the triangular matrix is transposed."),
+    AttrDef::new("rightside", AttrKind::Bool, "False", "Whether the triangular matrix is on the right."),
+    AttrDef::new("lower", AttrKind::Bool, "True", "Which triangle of A is read: the lower one, else the upper."),
+    AttrDef::new("alpha", AttrKind::Float, "1", "Scale of the result.").wide(),
 ];
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
@@ -84,7 +61,11 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, b)
 }
 
-fn product(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Result<TriangularProduct, OpError> {
+pub(super) fn product(
+    attrs: &Attrs,
+    signature: &Signature<'_>,
+    kind: TriangularKind,
+) -> Result<TriangularProduct, OpError> {
     let [.., rows, columns] = signature.inputs[1].shape[..] else { return Err(wrong_arity()) };
     let rightside = attrs.bool("rightside");
     let (n, other) = if rightside { (columns, rows) } else { (rows, columns) };
@@ -99,12 +80,12 @@ fn product(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Re
     })
 }
 
-fn form(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> MaybeForm {
+pub(super) fn form(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> MaybeForm {
     let product = product(attrs, signature, kind)?;
     for_floats(signature.inputs[0].dtype, KernelForm::Matrices(MatrixForm::Triangular(product)))
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> BoundKernel {
     let product = product(attrs, signature, kind)?;
     let cost = cost_ns(signature.inputs[1].shape.size().saturating_mul(product.n));
     in_single(signature, |signature| {
@@ -116,57 +97,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>, kind: TriangularKind) -> Resul
     })
 }
 
-/// The product that `syrk` is.
-fn syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
-    let [ref batch @ .., rows, columns] = signature.inputs[0].shape[..] else { return Err(wrong_arity()) };
-    let transpose = attrs.bool("transpose");
-    let (n, k) = if transpose { (columns, rows) } else { (rows, columns) };
-    Ok(Gemm {
-        batch: batch.iter().product(),
-        transpose_a: transpose,
-        transpose_b: !transpose,
-        alpha: attrs.float("alpha"),
-        ..Gemm::new(n, n, k)
-    })
-}
-
-/// Both operands are input 0.
-fn syrk_form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
-    let product = syrk(attrs, signature)?;
-    let [m, n, k] = [product.m, product.n, product.k].map(|extent| extent as isize);
-    let matrix =
-        |steps: [isize; 2], size: isize| MatrixSteps { array: 0, first: 0, steps: [size, 0, steps[0], steps[1]] };
-    // Rows of the left operand are columns of the right one.
-    let [across, along] = if product.transpose_a { [1, m] } else { [k, 1] };
-    let operands = [matrix([across, along], m * k), matrix([along, across], m * k), matrix([n, 1], m * n)];
-    let form = KernelForm::Product {
-        batch: [product.batch, 1],
-        size: [product.m, product.n, product.k],
-        operands,
-        alpha: product.alpha,
-        epilogue: SumEpilogue::default(),
-    };
-    for_floats(signature.inputs[0].dtype, form)
-}
-
-fn bind_syrk(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let product = syrk(attrs, signature)?.on(signature.options.isa);
-    let cost = cost_ns(signature.inputs[0].shape.size().saturating_mul(product.n));
-    in_single(signature, |signature| {
-        dispatch!(signature.inputs[0].dtype, wide, T => Ok(costed_kernel_fn("plain", cost, move |call| {
-            let a = elements::<T>(&call.inputs[0])?;
-            gemm(call.par, product, a, a, elements_mut(&mut call.outputs[0])?);
-            Ok(())
-        })))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, assert_close, f16s, f32s};
 
     fn run(name: &str, attrs: &[(&str, &str)]) -> Vec<f32> {
-        let test = attrs.iter().fold(OpTest::new(name), |t, (k, v)| t.attr(k, v));
+        let test = OpTest::new(name).attrs(attrs);
         f32s(&test.f32([2, 2], &[2.0, 5.0, 3.0, 4.0]).f32([2, 2], &[1.0, 2.0, 3.0, 4.0]).run(), [2, 2])
     }
 
@@ -180,14 +116,6 @@ mod tests {
     }
 
     #[test]
-    fn a_product_with_the_transpose() {
-        let syrk =
-            |transpose: &str| OpTest::new("linalg_syrk").attr("transpose", transpose).f32([1, 2], &[3.0, 4.0]).run();
-        assert_close(&f32s(&syrk("False"), [1, 1]), &[25.0]);
-        assert_close(&f32s(&syrk("True"), [2, 2]), &[9.0, 12.0, 12.0, 16.0]);
-    }
-
-    #[test]
     fn shapes_must_fit() {
         let error = |right: &str| {
             let test = OpTest::new("linalg_trsm").attr("rightside", right).f32([2, 2], &[1.0; 4]);
@@ -198,9 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn half_precision_is_summed_in_single_precision() {
-        let square = OpTest::new("linalg_syrk").f16([1, 5000], &vec![1.0; 5000]);
-        assert_eq!(f16s(&square.run(), [1, 1]), [5000.0]);
+    fn half_precision_has_products_too() {
         let product = OpTest::new("linalg_trmm").f16([2, 2], &[2.0, 9.0, 3.0, 4.0]).f16([2, 1], &[1.0, 2.0]);
         assert_eq!(f16s(&product.run(), [2, 1]), [2.0, 11.0]);
     }
