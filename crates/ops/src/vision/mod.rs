@@ -2,21 +2,33 @@
 
 pub mod adaptive_avg_pooling;
 pub mod bilinear_resize;
+pub mod bilinear_sampler;
+pub mod bipartite_matching;
+pub mod box_decode;
+pub mod box_encode;
+pub mod box_iou;
 pub mod box_nms;
-pub mod boxes;
+mod boxes;
+pub mod col2im;
 pub mod correlation;
 pub mod deformable_convolution;
+pub mod deformable_psroi_pooling;
+pub mod grid_generator;
 pub mod im2col;
-pub mod multibox;
+pub mod multibox_detection;
+pub mod multibox_prior;
 pub mod multibox_target;
 pub mod proposal;
-pub mod roi;
-pub mod roi_turned;
-pub mod sampler;
+pub mod psroi_pooling;
+mod roi;
+pub mod roi_align;
+pub mod roi_pooling;
+pub mod rroi_align;
+mod sliding;
+pub mod spatial_transformer;
 pub mod upsampling;
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_tensor::TensorType;
 
 /// The known extents of an input that must have four axes; `None` if none is known.

@@ -1,11 +1,10 @@
 //! `_contrib_MultiBoxTarget`: what single-shot detectors should predict.
 
-use super::multibox::numbers;
+use super::multibox_detection::numbers;
 use crate::prelude::*;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::FailureKind;
 use mxrt_kernels::KernelError;
 use mxrt_kernels::vision::multibox_target::{MultiBoxTarget, MultiBoxTargets};
-use mxrt_tensor::PartialShape;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -104,7 +103,7 @@ fn target(attrs: &Attrs, signature: &Signature<'_>) -> Result<MultiBoxTarget, Op
     Ok(target)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let target = target(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([anchors, labels, predictions], [locations, mask, classes]) = (call.inputs, &mut *call.outputs) else {
@@ -127,9 +126,8 @@ mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
     fn target(attrs: &[(&str, &str)], labels: &[f32]) -> OpTest {
-        attrs
-            .iter()
-            .fold(OpTest::new("_contrib_MultiBoxTarget"), |t, (k, v)| t.attr(k, v))
+        OpTest::new("_contrib_MultiBoxTarget")
+            .attrs(attrs)
             .f32([1, 2, 4], &[0.0, 0.0, 0.5, 0.5, 0.5, 0.5, 1.0, 1.0])
             .f32([1, labels.len() / 5, 5], labels)
             .f32([1, 2, 2], &[0.0; 4])
