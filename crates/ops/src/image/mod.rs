@@ -2,15 +2,18 @@
 
 pub mod border;
 pub mod color;
+pub mod color_jitter;
 pub mod crop;
+pub mod cvimresize;
 pub mod decode;
+pub(crate) mod files;
 pub mod flip;
+pub mod lighting;
 pub mod normalize;
 pub mod resize;
 pub mod to_tensor;
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 
 /// Checks that input 0 is one image, `(height, width, channels)` with 1 or 3 channels; the output is
 /// like it.

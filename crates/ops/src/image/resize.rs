@@ -1,12 +1,26 @@
-//! `_image_resize` and `_cvimresize`: images of another size.
+//! `_image_resize`: images of another size.
 
 use super::image_axis;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::image::resize::{Interpolation, Resize};
-use mxrt_tensor::{DType, PartialShape};
 
-const INTERP: AttrDef = AttrDef::new(
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "_image_resize",
+    aliases: &["_npx__image_resize"],
+    doc: "Resizes (height, width, channels), or a batch of it.",
+    attrs: &[
+        AttrDef::new("size", AttrKind::Shape, "()", "(width, height), or one number for both."),
+        AttrDef::new("keep_ratio", AttrKind::Bool, "False", "With one number: it is the shorter edge."),
+        INTERP,
+    ],
+    infer_shape: |shapes| infer_shape(shapes, image_axis(shapes)?, image_size),
+    bind,
+    form,
+    ..OpDef::BASE
+}];
+
+pub(super) const INTERP: AttrDef = AttrDef::new(
     "interp",
     AttrKind::Int,
     "1",
@@ -14,52 +28,10 @@ const INTERP: AttrDef = AttrDef::new(
      pixels, 5 bilinear with shares of 8 bits. An image that keeps its size is copied.",
 );
 
-/// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    OpDef {
-        name: "_image_resize",
-        aliases: &["_npx__image_resize"],
-        doc: "Resizes (height, width, channels), or a batch of it.",
-        attrs: &[
-            AttrDef::new("size", AttrKind::Shape, "()", "(width, height), or one number for both."),
-            AttrDef::new("keep_ratio", AttrKind::Bool, "False", "With one number: it is the shorter edge."),
-            INTERP,
-        ],
-        infer_shape: |shapes| infer_shape(shapes, image_axis(shapes)?, image_size),
-        bind,
-        form,
-        ..OpDef::BASE
-    },
-    OpDef {
-        name: "_cvimresize",
-        aliases: &["_npi_cvimresize"],
-        doc: "Resizes (height, width, channels).",
-        inputs: Inputs::Fixed(&["src"]),
-        attrs: &[
-            AttrDef::required("w", AttrKind::IntFrom(1), "Width."),
-            AttrDef::required("h", AttrKind::IntFrom(1), "Height."),
-            INTERP,
-        ],
-        infer_shape: |shapes| {
-            let axis = match shapes.dims(0) {
-                Some(dims) if dims.len() != 3 => {
-                    let have = &shapes.inputs[0];
-                    return Err(shape_error(format!("src has shape {have}; expected (height, width, channels)")));
-                }
-                dims => dims.map(|_| 0),
-            };
-            infer_shape(shapes, axis, |attrs, _| Ok([Some(attrs.count("h")), Some(attrs.count("w"))]))
-        },
-        bind,
-        form,
-        ..OpDef::BASE
-    },
-];
-
 /// Height and width, where they are known.
 type Extents = [Option<usize>; 2];
 
-fn infer_shape(
+pub(super) fn infer_shape(
     shapes: &mut Shapes<'_>,
     axis: Option<usize>,
     size: fn(&Attrs, Extents) -> Result<Extents, OpError>,
@@ -126,13 +98,13 @@ fn resize(attrs: &Attrs, signature: &Signature<'_>) -> Result<Resize, OpError> {
     Ok(resize)
 }
 
-fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
+pub(super) fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     let resize = resize(attrs, signature)?;
     let form = if resize.from == resize.to { KernelForm::Copy } else { KernelForm::ResizeImages(resize) };
     for_numeric(signature.inputs[0].dtype, form)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(super) fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let resize = resize(attrs, signature)?;
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
         resize.run::<T>(call.par, elements(&call.inputs[0])?, elements_mut(&mut call.outputs[0])?);
@@ -142,39 +114,27 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpE
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{OpTest, f32s};
+    use crate::testing::OpTest;
 
     #[test]
     fn sizes_are_given_in_several_ways() {
         let shape = |attrs: &[(&str, &str)]| {
-            let test = attrs.iter().fold(OpTest::new("_image_resize"), |t, (k, v)| t.attr(k, v));
+            let test = OpTest::new("_image_resize").attrs(attrs);
             test.f32([4, 6, 1], &[1.0; 24]).run().tensor.shape[..2].to_vec()
         };
         assert_eq!(shape(&[("size", "(3, 2)")]), [2, 3]);
         assert_eq!(shape(&[("size", "3")]), [3, 3]);
         assert_eq!(shape(&[("size", "3"), ("keep_ratio", "True")]), [3, 4]);
-        let y = OpTest::new("_cvimresize").attr("w", "1").attr("h", "2").f32([4, 6, 1], &[1.0; 24]).run();
-        assert_eq!(f32s(&y, [2, 1, 1]), [1.0, 1.0]);
     }
 
     #[test]
     fn what_makes_no_image_is_an_error() {
-        let error = |attrs: &[(&str, &str)]| {
-            attrs.iter().fold(OpTest::new("_image_resize"), |t, (k, v)| t.attr(k, v)).f32([4, 6, 1], &[1.0; 24]).error()
-        };
+        let error =
+            |attrs: &[(&str, &str)]| OpTest::new("_image_resize").attrs(attrs).f32([4, 6, 1], &[1.0; 24]).error();
         assert!(error(&[]).message.contains("must be 1 or 2"));
         let message = "the image would have a width of 1000000000000 pixels; expected 1 to 2147483647";
         assert!(error(&[("size", "(1000000000000, 5)")]).message.contains(message));
         assert!(error(&[("size", "0")]).message.contains("greater than 0"));
         assert!(error(&[("size", "2"), ("interp", "7")]).message.contains("expected 0, 1, 2, 3, 4 or 5"));
-    }
-
-    #[test]
-    fn an_image_that_keeps_its_size_is_copied_whatever_the_interpolation() {
-        let values: Vec<f32> = (0..24).map(|v| v as f32).collect();
-        for interp in ["5", "9", "-1"] {
-            let test = OpTest::new("_cvimresize").attr("w", "6").attr("h", "4").attr("interp", interp);
-            assert_eq!(f32s(&test.f32([4, 6, 1], &values).run(), [4, 6, 1]), values);
-        }
     }
 }
