@@ -6,12 +6,12 @@ pub mod convolution;
 pub mod elementwise;
 pub mod pointwise;
 pub mod pooling;
-pub mod quantized;
+pub mod quantized_concat;
+pub mod quantized_convolution;
+pub mod quantized_pooling;
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::blocked::BlockedShape;
-use mxrt_tensor::DType;
 
 /// The attributes of an operator, and those with the layouts of its operands: two more.
 const fn with_layouts<const N: usize, const M: usize>(layer: [AttrDef; N]) -> [AttrDef; M] {

@@ -3,15 +3,13 @@
 use super::layer::{FusedLayer, Results, Weights};
 use super::weights::{Norm, WeightSource};
 use super::{NESTED, NESTED_ATTR, NestedGraph};
-use crate::blocked::quantized::conv_form;
+use crate::blocked::quantized_convolution::conv_form;
 use crate::definition::StatePositions;
 use crate::nn::convolution::ConvGeometry;
 use crate::prelude::*;
 use crate::quantized::layer::Int8Layer;
 use crate::quantized::{CALIBRATION, bytes_of, calibration, infer_float_ranges, infer_scalars};
-use mxrt_engine::OpError;
 use mxrt_kernels::int8::{Function, PixelForm};
-use mxrt_tensor::{DType, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -215,7 +213,7 @@ pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     infer_float_ranges(dtypes, parts.arrays(), &[])
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shapes = [&signature.inputs[0].shape, &signature.outputs[0].shape];
     Ok(Box::new(layer(attrs, shapes, &signature.options, None)?))
 }

@@ -1,13 +1,11 @@
 //! `_contrib_quantized_concat`: arrays of integers joined along an axis.
 
 use super::{Range, WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, scale, store_range};
-use crate::blocked::quantized::concat_form;
+use crate::blocked::quantized_concat::concat_form;
 use crate::prelude::*;
 use crate::shape::concat::infer_joined;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::int8::RoundTo;
-use mxrt_tensor::{DType, PartialShape, TensorRef};
+use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -59,7 +57,7 @@ pub(crate) fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     infer_float_ranges(dtypes, arrays, &[])
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let out = &signature.outputs[0];
     let axis = resolve_axis(attrs.int("dim"), out.shape.len())?;
     let [outer, _, inner] = split_around(axis, &out.shape);

@@ -11,13 +11,16 @@ pub mod calibrate;
 pub mod concat;
 pub mod convolution;
 pub mod dequantize;
-pub mod elemwise;
+pub mod elemwise_add;
+pub mod elemwise_mul;
 pub mod embedding;
 pub mod flatten;
 pub mod fully_connected;
 pub mod intgemm;
 pub mod pooling;
 pub mod quantize;
+pub mod quantize_asym;
+pub mod quantize_v2;
 pub mod requantize;
 pub mod rnn;
 
@@ -30,8 +33,6 @@ pub(crate) use range::{Range, calibration, store_range};
 pub use range::{infinity_error, range_error};
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Integers and their range.
 pub(crate) const WITH_RANGE: Outputs = Outputs::Named(|_| &["output", "min_output", "max_output"]);

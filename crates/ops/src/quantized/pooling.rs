@@ -3,11 +3,9 @@
 use super::activation::copy_range;
 use super::workspace::WithWorkspace;
 use super::{WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, infer_scalars, int8_form};
-use crate::blocked::quantized::pool_form;
+use crate::blocked::quantized_pooling::pool_form;
 use crate::nn::pooling::{ATTRS, infer_shape, pooling};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_kernels::Element;
 use mxrt_kernels::int8::RoundTo;
 use mxrt_kernels::pool::{PoolKind, PoolParams, pool};
 use mxrt_kernels::window::three;
@@ -53,7 +51,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     int8_form(Int8Form::Pool { kind, windows, channels_last })
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (kind, channels_last, windows) = pooling(attrs, signature)?;
     if !matches!(kind, PoolKind::Max | PoolKind::Avg { .. }) {
         let kind = attrs.str("pool_type");

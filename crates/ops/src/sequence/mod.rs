@@ -1,11 +1,11 @@
 //! Sequences of different lengths in one array, and attention over them.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
-pub mod attention;
 pub mod ctc_loss;
+mod interleaved;
+pub mod interleaved_qk;
+pub mod interleaved_valatt;
 pub mod last;
 pub mod mask;
 pub mod reverse;
