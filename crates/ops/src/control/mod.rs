@@ -2,7 +2,6 @@
 //! compiled and run by the graph crate, which has the graphs.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 
 pub mod cond;
 pub mod foreach;

@@ -6,13 +6,12 @@ pub mod fused_convolution;
 pub mod fused_elementwise;
 pub mod fused_fully_connected;
 pub mod layer_norm_of_sum;
-pub mod lines;
+pub mod lines_fully_connected;
 pub mod scale_shift;
+pub mod to_lines;
 
 use crate::nn::convolution_kernel::{Epilogue, FusedActivation};
 use crate::prelude::*;
-use mxrt_engine::OpError;
-use mxrt_tensor::PartialShape;
 
 /// Attributes of everything that is fused after a layer.
 const EPILOGUE_ATTRS: [AttrDef; 5] = [

@@ -1,10 +1,8 @@
 //! `_contrib_index_array`: the indices of every element.
 
-use super::ravel::steps_and_extents;
+use super::ravel_multi_index::steps_and_extents;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::strides::contiguous;
-use mxrt_tensor::{DType, PartialShape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -36,7 +34,7 @@ fn axes(attrs: &Attrs, rank: usize) -> Result<Dims, OpError> {
     }
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
     let (axes, strides) = (axes(attrs, shape.len())?, contiguous(&shape));
     Ok(kernel_fn(signature, move |call| {

@@ -1,61 +1,37 @@
-//! `scatter_nd`, `_scatter_set_nd`: elements put in places given by several indices.
+//! `scatter_nd`: elements put in places given by several indices.
 
 use super::take::first_decides;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::index::scatter_set_nd;
-use mxrt_tensor::Shape;
 
 /// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    OpDef {
-        name: "scatter_nd",
-        doc: "An array of the given shape with data at the places indices name, zero elsewhere.",
-        inputs: Inputs::Fixed(&["data", "indices"]),
-        attrs: &[AttrDef::required("shape", AttrKind::Shape, "Shape of the result.")],
-        infer_shape: |shapes| {
-            let shape = Shape::new(&extents("shape", shapes.attrs.ints("shape"))?);
-            shapes.set_output(0, shape)
-        },
-        infer_dtype: first_decides,
-        bind: bind_scatter,
-        form: |_, signature| {
-            let [values, indices] = signature.inputs else { return Err(wrong_arity()) };
-            SlicePositions::new(&signature.outputs[0].shape, &values.shape, &indices.shape)?.form(false, signature)
-        },
-        ..OpDef::BASE
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "scatter_nd",
+    doc: "An array of the given shape with data at the places indices name, zero elsewhere.",
+    inputs: Inputs::Fixed(&["data", "indices"]),
+    attrs: &[AttrDef::required("shape", AttrKind::Shape, "Shape of the result.")],
+    infer_shape: |shapes| {
+        let shape = Shape::new(&extents("shape", shapes.attrs.ints("shape"))?);
+        shapes.set_output(0, shape)
     },
-    OpDef {
-        name: "_scatter_set_nd",
-        aliases: &["_npi_scatter_set_nd"],
-        doc: "lhs with rhs put at the places indices name.",
-        inputs: Inputs::Fixed(&["lhs", "rhs", "indices"]),
-        attrs: &[AttrDef::required("shape", AttrKind::Shape, "Shape of lhs.")],
-        infer_shape: |shapes| shapes.same_as_first(),
-        infer_dtype: |dtypes| {
-            if let Some(dtype) = dtypes.inputs[0] {
-                dtypes.set_input(1, "rhs", dtype)?;
-            }
-            first_decides(dtypes)
-        },
-        bind: bind_set,
-        form: |_, signature| {
-            let [whole, values, indices] = signature.inputs else { return Err(wrong_arity()) };
-            SlicePositions::new(&whole.shape, &values.shape, &indices.shape)?.form(true, signature)
-        },
-        ..OpDef::BASE
+    infer_dtype: first_decides,
+    bind: bind_scatter,
+    form: |_, signature| {
+        let [values, indices] = signature.inputs else { return Err(wrong_arity()) };
+        SlicePositions::new(&signature.outputs[0].shape, &values.shape, &indices.shape)?.form(false, signature)
     },
-];
+    ..OpDef::BASE
+}];
 
 /// The targets of slices of values.
-struct SlicePositions {
-    sizes: Dims,
-    inner: usize,
-    count: usize,
+pub(super) struct SlicePositions {
+    pub(super) sizes: Dims,
+    pub(super) inner: usize,
+    pub(super) count: usize,
 }
 
 impl SlicePositions {
-    fn new(whole: &Shape, values: &Shape, indices: &Shape) -> Result<SlicePositions, OpError> {
+    pub(super) fn new(whole: &Shape, values: &Shape, indices: &Shape) -> Result<SlicePositions, OpError> {
         let Some((axes, places)) = indices.split_first() else { return Err(shape_error("indices has no axes")) };
         let Some(rest) = whole.get(*axes..) else {
             return Err(shape_error(format!("indices {indices} name {axes} axes but the array {whole} has fewer")));
@@ -73,7 +49,7 @@ impl SlicePositions {
         })
     }
 
-    fn form(self, onto_first: bool, signature: &Signature<'_>) -> MaybeForm {
+    pub(super) fn form(self, onto_first: bool, signature: &Signature<'_>) -> MaybeForm {
         let (values, indices) = (usize::from(onto_first), usize::from(onto_first) + 1);
         check_integers("indices", signature.inputs[indices].dtype)?;
         let SlicePositions { sizes, inner, count } = self;
@@ -81,7 +57,7 @@ impl SlicePositions {
     }
 }
 
-fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let places =
         SlicePositions::new(&signature.outputs[0].shape, &signature.inputs[0].shape, &signature.inputs[1].shape)?;
     check_integers("indices", signature.inputs[1].dtype)?;
@@ -91,18 +67,5 @@ fn bind_scatter(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>,
         let (values, indices, out) = (elements::<T>(values)?, integers(call.par, indices)?, elements_mut::<T>(out)?);
         out.fill(0);
         scatter_set_nd(values, &indices, *count, out, sizes, *inner).map_err(kernel_error)
-    })))
-}
-
-fn bind_set(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let [whole, values, indices] = signature.inputs else { return Err(wrong_arity()) };
-    let places = SlicePositions::new(&whole.shape, &values.shape, &indices.shape)?;
-    check_integers("indices", indices.dtype)?;
-    dispatch_size!(whole.dtype, T => Ok(kernel_fn(signature, move |call| {
-        copy_first(call)?;
-        let ([_, values, indices], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        let SlicePositions { sizes, inner, count } = &places;
-        let (values, indices) = (elements::<T>(values)?, integers(call.par, indices)?);
-        scatter_set_nd(values, &indices, *count, elements_mut(out)?, sizes, *inner).map_err(kernel_error)
     })))
 }

@@ -1,10 +1,9 @@
 //! `topk`: the first elements in order.
 
-use super::sort::{bind_positions, bind_values, order_form, split};
+use super::argsort::bind_positions;
+use super::sort::{bind_values, order_form, split};
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::sort::{Order, top_k, top_k_mask};
-use mxrt_tensor::{DType, PartialShape, Shape};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -100,7 +99,7 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     order_form(split, order, give, signature)
 }
 
-fn bind(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let (split, order) = order(attrs, signature)?;
     match attrs.str("ret_typ") {
         "value" => bind_values(split, order, signature),

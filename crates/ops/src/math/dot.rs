@@ -1,14 +1,35 @@
-//! `dot`, `batch_dot`: products of matrices.
+//! `dot`: products over the last axis and the first.
 
 use crate::prelude::*;
-use crate::shape::{PartialDims, known_product};
-use mxrt_engine::OpError;
+use crate::shape::PartialDims;
 use mxrt_kernels::gemm::{Epilogue, Matrix, Sgemm};
 use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::par::Par;
-use mxrt_tensor::{DType, PartialShape, Shape, TensorRef};
+use mxrt_tensor::TensorRef;
 
-const ATTRS: &[AttrDef] = &[
+/// Rows of the table.
+pub static OPS: &[OpDef] = &[OpDef {
+    name: "dot",
+    aliases: &["_sparse_dot"],
+    doc: "The sum of products over the last axis of lhs and the first of rhs (over the other \
+        ends where transposed).",
+    inputs: Inputs::Fixed(&["lhs", "rhs"]),
+    attrs: ATTRS,
+    infer_shape: infer_dot,
+    infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
+    bind: bind_dot,
+    form: |attrs, signature| product_form(dot(attrs, signature)?),
+    rewrites: &Rewrites {
+        row_wise: |attrs, signature, divided| {
+            let is_matrix = signature.inputs.first().is_some_and(|t| t.shape.len() > 1);
+            *divided == [true, false] && is_matrix && !attrs.bool("transpose_a")
+        },
+        ..Rewrites::NONE
+    },
+    ..OpDef::BASE
+}];
+
+pub(super) const ATTRS: &[AttrDef] = &[
     AttrDef::new("transpose_a", AttrKind::Bool, "False", "Transpose the first operand."),
     AttrDef::new("transpose_b", AttrKind::Bool, "False", "Transpose the second operand."),
     AttrDef::new(
@@ -19,49 +40,7 @@ const ATTRS: &[AttrDef] = &[
     ),
 ];
 
-/// Rows of the table.
-pub static OPS: &[OpDef] = &[
-    OpDef {
-        name: "dot",
-        aliases: &["_sparse_dot"],
-        doc: "The sum of products over the last axis of lhs and the first of rhs (over the other \
-            ends where transposed).",
-        inputs: Inputs::Fixed(&["lhs", "rhs"]),
-        attrs: ATTRS,
-        infer_shape: infer_dot,
-        infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
-        bind: bind_dot,
-        form: |attrs, signature| product_form(dot(attrs, signature)?),
-        rewrites: &Rewrites {
-            row_wise: |attrs, signature, divided| {
-                let is_matrix = signature.inputs.first().is_some_and(|t| t.shape.len() > 1);
-                *divided == [true, false] && is_matrix && !attrs.bool("transpose_a")
-            },
-            ..Rewrites::NONE
-        },
-        ..OpDef::BASE
-    },
-    OpDef {
-        name: "batch_dot",
-        aliases: &["_npx_batch_dot"],
-        doc: "Products of the matrices in the last two axes; the axes before them must agree.",
-        inputs: Inputs::Fixed(&["lhs", "rhs"]),
-        attrs: ATTRS,
-        infer_shape: infer_batch_dot,
-        infer_dtype: |dtypes| dtypes.uniform(&["lhs", "rhs"]),
-        bind: bind_batch_dot,
-        form: |attrs, signature| product_form(batch_dot(attrs, signature)?),
-        rewrites: &Rewrites {
-            row_wise: |_, signature, divided| {
-                !divided.contains(&false) && signature.inputs.first().is_some_and(|t| t.shape.len() > 2)
-            },
-            ..Rewrites::NONE
-        },
-        ..OpDef::BASE
-    },
-];
-
-fn mismatch(shapes: &Shapes<'_>) -> OpError {
+pub(super) fn mismatch(shapes: &Shapes<'_>) -> OpError {
     let flag = |name: &str| if shapes.attrs.bool(name) { " transposed" } else { "" };
     shape_error(format!(
         "lhs {}{} and rhs {}{} cannot be multiplied: the axes that are summed have different sizes",
@@ -111,7 +90,7 @@ fn dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
     })
 }
 
-fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind_dot(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let product = dot(attrs, signature)?;
     let large = product.n.saturating_mul(product.k) >= LEAST_PACKED && product.n >= PANEL;
     if signature.inputs[0].dtype == DType::F32 && large && !product.is_deep() {
@@ -189,52 +168,8 @@ pub(crate) fn matrix(dims: &[Option<usize>], transpose: bool) -> Option<(Partial
     Some((batch.iter().copied().collect(), rows, columns))
 }
 
-fn infer_batch_dot(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    let (Some(a), Some(b)) = (shapes.dims(0), shapes.dims(1)) else { return Ok(()) };
-    if a.len() < 3 || a.len() != b.len() {
-        return Err(shape_error(format!(
-            "lhs {} and rhs {} must have the same number of axes, at least 3",
-            shapes.inputs[0], shapes.inputs[1]
-        )));
-    }
-    let (Some((mut batch, m, ka)), Some((other, kb, n))) =
-        (matrix(&a, shapes.attrs.bool("transpose_a")), matrix(&b, shapes.attrs.bool("transpose_b")))
-    else {
-        return Err(wrong_arity());
-    };
-    if ka.is_some() && kb.is_some() && ka != kb {
-        return Err(mismatch(shapes));
-    }
-    for (mine, theirs) in batch.iter_mut().zip(other) {
-        if mine.is_some() && theirs.is_some() && *mine != theirs {
-            return Err(shape_error(format!(
-                "lhs {} and rhs {} must agree in all axes but the last two",
-                shapes.inputs[0], shapes.inputs[1]
-            )));
-        }
-        *mine = mine.or(theirs);
-    }
-    batch.extend([m, n]);
-    shapes.set_output(0, PartialShape::from_dims(batch))
-}
-
-/// The products that `batch_dot` is.
-fn batch_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Gemm, OpError> {
-    let (transpose_a, transpose_b) = (attrs.bool("transpose_a"), attrs.bool("transpose_b"));
-    let partial = |shape: &Shape| shape.iter().map(|d| Some(*d)).collect::<PartialDims>();
-    let a = matrix(&partial(&signature.inputs[0].shape), transpose_a);
-    let b = matrix(&partial(&signature.inputs[1].shape), transpose_b);
-    let (Some((batch, Some(m), Some(k))), Some((_, _, Some(n)))) = (a, b) else { return Err(wrong_arity()) };
-    let Some(batch) = known_product(&batch) else { return Err(wrong_arity()) };
-    Ok(Gemm { batch, transpose_a, transpose_b, ..Gemm::new(m, n, k) })
-}
-
-fn bind_batch_dot(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    bind_gemm(batch_dot(attrs, signature)?, signature)
-}
-
 /// The form of a product.
-fn product_form(product: Gemm) -> MaybeForm {
+pub(super) fn product_form(product: Gemm) -> MaybeForm {
     let Gemm { batch, m, n, k, transpose_a, transpose_b, alpha, .. } = product;
     let matrix = |array, [rows, columns]: [usize; 2], transposed: bool| {
         let steps = if transposed { [1, rows as isize] } else { [columns as isize, 1] };
@@ -250,7 +185,7 @@ fn product_form(product: Gemm) -> MaybeForm {
     Ok(Some(form))
 }
 
-fn bind_gemm(product: Gemm, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(super) fn bind_gemm(product: Gemm, signature: &Signature<'_>) -> BoundKernel {
     in_single(signature, |signature| {
         let product = product.on(signature.options.isa);
         dispatch!(signature.inputs[0].dtype, wide, T => Ok(kernel_fn(signature, move |call| {
@@ -308,13 +243,5 @@ mod tests {
             let of = |place: usize| column(place / n).zip(column(place % n)).map(|(a, b)| a * b).sum::<f32>();
             assert_eq!(f32s(&product.run(), [n, n]), (0..n * n).map(of).collect::<Vec<f32>>());
         }
-    }
-
-    #[test]
-    fn matrices_of_a_batch_are_multiplied_one_by_one() {
-        let x: Vec<f32> = (0..4).map(|v| v as f32).collect();
-        let y = OpTest::new("batch_dot").attr("transpose_b", "True").f32([2, 1, 2], &x).f32([2, 1, 2], &x).run();
-        assert_eq!(f32s(&y, [2, 1, 1]), [1.0, 13.0]);
-        OpTest::new("batch_dot").f32([2, 1, 2], &x).f32([1, 2, 2], &x).error();
     }
 }

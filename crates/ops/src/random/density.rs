@@ -1,13 +1,8 @@
-//! `_random_pdf_uniform` and related operators: densities of distributions.
+//! `_random_pdf_uniform` and related operators: densities of distributions of numbers.
 
 use crate::prelude::*;
 use crate::shape::PartialDims;
-use mxrt_engine::OpError;
-use mxrt_kernels::density::{Density, dirichlet};
-use mxrt_tensor::PartialShape;
-
-const IS_LOG: &[AttrDef] =
-    &[AttrDef::new("is_log", AttrKind::Bool, "False", "Whether the logarithm of the density is computed.")];
+use mxrt_kernels::density::Density;
 
 macro_rules! density {
     ($name:literal, $alias:literal, $density:ident, $inputs:expr, $doc:literal) => {
@@ -86,25 +81,12 @@ pub static OPS: &[OpDef] = &[
         &["sample", "mu", "alpha"],
         "negative binomial distributions with mean mu and dispersion alpha"
     ),
-    OpDef {
-        name: "_random_pdf_dirichlet",
-        aliases: &["random_pdf_dirichlet"],
-        doc: "The density of Dirichlet distributions.\n\nThe last axis of sample holds the numbers \
-              of one sample, and that of alpha the parameters for them. The axes of alpha before \
-              it are the first ones of sample.",
-        inputs: Inputs::Fixed(&["sample", "alpha"]),
-        attrs: IS_LOG,
-        infer_shape: |shapes| infer_shape(shapes, true),
-        infer_dtype: |dtypes| dtypes.uniform(&["sample", "alpha"]),
-        bind: bind_dirichlet,
-        form: |attrs, signature| {
-            for_floats(signature.inputs[0].dtype, KernelForm::DirichletDensity { log: attrs.bool("is_log") })
-        },
-        ..OpDef::BASE
-    },
 ];
 
-fn infer_shape(shapes: &mut Shapes<'_>, vectors: bool) -> Result<(), OpError> {
+pub(super) const IS_LOG: &[AttrDef] =
+    &[AttrDef::new("is_log", AttrKind::Bool, "False", "Whether the logarithm of the density is computed.")];
+
+pub(super) fn infer_shape(shapes: &mut Shapes<'_>, vectors: bool) -> Result<(), OpError> {
     let mut parameters = PartialShape::UNKNOWN;
     for shape in &shapes.inputs[1..] {
         parameters.merge(shape).map_err(|e| shape_error(format!("the parameters must have one shape: {e}")))?;
@@ -133,7 +115,7 @@ fn infer_shape(shapes: &mut Shapes<'_>, vectors: bool) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims(sample))
 }
 
-fn bind(density: Density, attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(density: Density, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let log = attrs.bool("is_log");
     dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         let ([sample, first, rest @ ..], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
@@ -143,32 +125,9 @@ fn bind(density: Density, attrs: &Attrs, signature: &Signature<'_>) -> Result<Bo
     })))
 }
 
-fn bind_dirichlet(attrs: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
-    let log = attrs.bool("is_log");
-    let k = signature.inputs[0].shape.last().copied().unwrap_or(0);
-    dispatch!(signature.inputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
-        let ([sample, alpha], [out]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
-        dirichlet::<T>(call.par, log, k, elements(sample)?, elements(alpha)?, elements_mut(out)?);
-        Ok(())
-    })))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
-
-    #[test]
-    fn parameters_hold_for_the_samples_behind_them() {
-        let poisson = |log: &str| {
-            let test = OpTest::new("random_pdf_poisson").attr("is_log", log);
-            f32s(&test.f32([2, 2], &[0.0, 1.0, 0.0, 2.0]).f32([2], &[1.0, 2.0]).run(), [2, 2])
-        };
-        let e = (-1f32).exp();
-        assert_close(&poisson("False"), &[e, e, e * e, 2.0 * e * e]);
-        assert_close(&poisson("True"), &[-1.0, -1.0, -2.0, 2f32.ln() - 2.0]);
-        let flat = OpTest::new("random_pdf_dirichlet").f32([2], &[0.3, 0.7]).f32([2], &[1.0, 2.0]).run();
-        assert_close(&f32s(&flat, [1]), &[1.4]);
-    }
 
     #[test]
     fn shapes_must_begin_alike() {
@@ -179,5 +138,16 @@ mod tests {
         };
         assert!(normal([3], [3]).starts_with("a parameter has shape (3,)"));
         assert!(normal([2], [1]).starts_with("the parameters must have one shape"));
+    }
+
+    #[test]
+    fn parameters_hold_for_the_samples_behind_them() {
+        let poisson = |log: &str| {
+            let test = OpTest::new("random_pdf_poisson").attr("is_log", log);
+            f32s(&test.f32([2, 2], &[0.0, 1.0, 0.0, 2.0]).f32([2], &[1.0, 2.0]).run(), [2, 2])
+        };
+        let e = (-1f32).exp();
+        assert_close(&poisson("False"), &[e, e, e * e, 2.0 * e * e]);
+        assert_close(&poisson("True"), &[-1.0, -1.0, -2.0, 2f32.ln() - 2.0]);
     }
 }

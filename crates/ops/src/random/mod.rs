@@ -2,10 +2,11 @@
 //! threads.
 
 use crate::prelude::*;
-use mxrt_engine::{FailureKind, OpError};
+use mxrt_engine::FailureKind;
 use mxrt_kernels::random::{Stream, fill};
 
 pub mod density;
+pub mod density_dirichlet;
 pub mod like;
 pub mod multinomial;
 pub mod randint;
@@ -117,12 +118,7 @@ pub(crate) fn constant_form(distribution: Distribution, a: f64, b: f64, signatur
 }
 
 /// A kernel that draws every element with the same parameters.
-pub(crate) fn bind_constant(
-    distribution: Distribution,
-    a: f64,
-    b: f64,
-    signature: &Signature<'_>,
-) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_constant(distribution: Distribution, a: f64, b: f64, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         distribution.check(a, b)?;
         let RandomKey { seed, position } = key(call)?;

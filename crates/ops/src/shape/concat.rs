@@ -2,14 +2,13 @@
 
 use crate::blocked;
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::shape;
-use mxrt_tensor::{PartialShape, TensorType};
+use mxrt_tensor::TensorType;
 
 /// Rows of the table.
-pub static OPS: &[OpDef] = &[CONCAT, RNN_PARAM_CONCAT];
+pub static OPS: &[OpDef] = &[CONCAT];
 
-const CONCAT: OpDef = OpDef {
+pub(super) const CONCAT: OpDef = OpDef {
     name: "Concat",
     aliases: &["_sparse_concat", "concat"],
     doc: "Joins arrays along an axis they already have; all other extents must agree.",
@@ -36,42 +35,7 @@ const CONCAT: OpDef = OpDef {
     ..OpDef::BASE
 };
 
-const RNN_PARAM_CONCAT: OpDef = OpDef {
-    name: "_rnn_param_concat",
-    aliases: &["_npi_rnn_param_concat"],
-    doc: "Joins the parameters of recurrent layers, as Concat does.\n\n\
-        Where the length of the output is known from behind, one unknown input has what is left, \
-        or two have half of it each.",
-    infer_shape: |shapes| {
-        infer_shape(shapes)?;
-        infer_rest(shapes)
-    },
-    ..CONCAT
-};
-
-/// Gives inputs whose extent along the axis is not known what the others leave of the output.
-fn infer_rest(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
-    let Some(rank) = shapes.outputs[0].rank() else { return Ok(()) };
-    let axis = resolve_axis(shapes.attrs.int("dim"), rank)?;
-    let Some(total) = shapes.outputs[0].dim(axis) else { return Ok(()) };
-    let unknown: Vec<usize> = (0..shapes.inputs.len()).filter(|i| shapes.inputs[*i].dim(axis).is_none()).collect();
-    let known = shapes.inputs.iter().filter_map(|s| s.dim(axis)).fold(0usize, usize::saturating_add);
-    if unknown.is_empty() || unknown.len() > 2 {
-        return Ok(());
-    }
-    let Some(rest) = total.checked_sub(known) else {
-        return Err(shape_error(format!(
-            "the inputs have {known} parameters already, more than the {total} of the output"
-        )));
-    };
-    for i in &unknown {
-        let dims = (0..rank).map(|a| if a == axis { Some(rest / unknown.len()) } else { None });
-        shapes.set_input(*i, "an input", PartialShape::from_dims(dims))?;
-    }
-    Ok(())
-}
-
-fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
+pub(super) fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let arrays = shapes.inputs.len();
     infer_joined(shapes, arrays)
 }
@@ -123,7 +87,7 @@ fn form(axis: i64, signature: &Signature<'_>) -> MaybeForm {
 }
 
 /// Joins along `axis`.
-fn bind(axis: i64, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+fn bind(axis: i64, signature: &Signature<'_>) -> BoundKernel {
     let out = &signature.outputs[0].shape;
     let axis = resolve_axis(axis, out.len())?;
     let (outer, inner) = (out[..axis].iter().product(), out[axis + 1..].iter().product());

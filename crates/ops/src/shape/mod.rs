@@ -1,7 +1,6 @@
 //! Shapes and places: reshaping, slicing, joining, repeating.
 
 use crate::prelude::*;
-use mxrt_engine::OpError;
 use mxrt_kernels::shape::copy_strided;
 use smallvec::SmallVec;
 
@@ -10,6 +9,7 @@ pub mod broadcast_like;
 pub mod broadcast_to;
 pub mod concat;
 pub mod crop;
+pub mod depth_to_space;
 pub mod diag;
 pub mod expand_dims;
 pub mod flatten;
@@ -18,6 +18,7 @@ pub mod repeat;
 pub mod reshape;
 pub mod reshape_like;
 pub mod reverse;
+pub mod rnn_param_concat;
 pub mod shape_array;
 pub mod slice;
 pub mod slice_assign;
@@ -55,12 +56,12 @@ impl Strided {
 }
 
 /// A kernel that changes the shape only.
-pub(crate) fn bind_copy(_: &Attrs, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_copy(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first))
 }
 
 /// A kernel that reads input 0 in steps.
-pub(crate) fn bind_strided(view: Strided, signature: &Signature<'_>) -> Result<Box<dyn Kernel>, OpError> {
+pub(crate) fn bind_strided(view: Strided, signature: &Signature<'_>) -> BoundKernel {
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         let out = elements_mut(&mut call.outputs[0])?;
