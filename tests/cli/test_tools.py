@@ -269,7 +269,9 @@ def test_operators_tell_their_arguments(mx) -> None:
     assert found.types[:4] == ["NDArray-or-Symbol"] * 3 + ["int, required"]
     assert found.types[4].startswith("boolean, optional, default=")
     assert mx.operator.get_operator_arguments("Concat").types[0] == "NDArray-or-Symbol[]"
-    assert {"FullyConnected", "Convolution", "_plus_scalar"} <= set(mx.operator.get_all_registered_operators())
+    names = mx.operator.get_all_registered_operators()
+    assert {"FullyConnected", "Convolution", "_plus_scalar"} <= set(names)
+    assert names == sorted(names)
     with pytest.raises(mx.base.MXNetError, match="nonsense is not registered"):
         mx.operator.get_operator_arguments("nonsense")
 

@@ -31,11 +31,12 @@ const OF_NUMPY: [&str; 1] = ["_np__random_shuffle"];
 static ABSENT: ForkSafeLazy<Vec<&'static str>> =
     ForkSafeLazy::new(|| OF_NUMPY.into_iter().filter(|name| by_name(name).is_err()).collect());
 
-/// The names of all operators, aliases included.
+/// The names of all operators, aliases included, in alphabetical order, as MXNet lists them.
 static NAMES: ForkSafeLazy<(u32, StaticTexts)> = ForkSafeLazy::new(|| {
-    let real = || OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
-    let names = || real().chain(ABSENT.iter().copied());
-    (names().count() as u32, StaticTexts::new(names().map(str::to_owned).collect()))
+    let real = OPERATORS.iter().flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
+    let mut names: Vec<String> = real.chain(ABSENT.iter().copied()).map(str::to_owned).collect();
+    names.sort_unstable();
+    (names.len() as u32, StaticTexts::new(names))
 });
 
 /// The description of an operator for callers, in memory that lives as long as the process.

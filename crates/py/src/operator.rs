@@ -118,11 +118,14 @@ pub(crate) fn belongs_to_training(name: &str) -> bool {
     mxrt_ops::belongs_to_training(name)
 }
 
-/// The names of all operators, aliases included.
+/// The names of all operators, aliases included, in alphabetical order, as MXNet lists them.
 #[pyfunction]
 pub(crate) fn operator_names() -> Vec<&'static str> {
     let public = registry().ops().iter().filter(|def| !def.internal);
-    public.flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied())).collect()
+    let names = public.flat_map(|def| std::iter::once(def.name).chain(def.aliases.iter().copied()));
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names
 }
 
 /// Names of attributes and text.

@@ -75,6 +75,7 @@ static void operators(void) {
     CHECK(number > 500);
     for (i = 0; i < number; ++i) found += strcmp(names[i], "Convolution") == 0;
     CHECK(found == 1);
+    for (i = 1; i < number; ++i) CHECK(strcmp(names[i - 1], names[i]) < 0);
     WORKS(MXSymbolListAtomicSymbolCreators(&number, &creators));
     CHECK(number > 300);
     for (i = 0; i < number; ++i) {
