@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 AXES = "as many as axes"
 ARRAYS = "as many as inputs or outputs"
 FILTERS = "as many as the layer has filters, in a constructor of the kernel's"
+BIAS = "a number for each filter of the layer"
+NONE = "a list without elements"
 LAYERS = "as many as layers and directions"
 ROW = "one row of a matrix that has as many rows"
 PIXELS = "as many as an image has columns, which decoders and attributes limit"
@@ -34,24 +36,35 @@ SMALL = {
     "kernels/src/shape.rs": (7, AXES),
     "ops/src/blocked/concat.rs": (1, ARRAYS),
     "ops/src/blocked/elementwise.rs": (1, ARRAYS),
-    "ops/src/blocked/quantized.rs": (1, ARRAYS),
+    "ops/src/blocked/quantized_concat.rs": (1, ARRAYS),
     "ops/src/execution/bound_operator.rs": (1, ARRAYS),
     "ops/src/execution/half.rs": (2, ARRAYS),
     "ops/src/execution/in_dtypes.rs": (3, ARRAYS),
+    "ops/src/execution/kernel.rs": (1, NONE),
     "ops/src/execution/late.rs": (4, ARRAYS),
     "ops/src/fused/layer.rs": (9, FILTERS),
     "ops/src/fused/weights.rs": (3, FILTERS),
+    "ops/src/graph/fused_elementwise.rs": (1, ARRAYS),
+    "ops/src/index/boolean_mask.rs": (1, AXES),
     "ops/src/linalg/gemm.rs": (1, AXES),
     "ops/src/linalg/khatri_rao.rs": (1, ARRAYS),
     "ops/src/math/add_n.rs": (1, ARRAYS),
+    "ops/src/math/multi_sum_sq.rs": (1, ARRAYS),
     "ops/src/math/reduce.rs": (1, AXES),
     "ops/src/numpy/contract.rs": (7, AXES),
-    "ops/src/numpy/edit.rs": (1, AXES),
-    "ops/src/numpy/linalg.rs": (2, AXES),
-    "ops/src/numpy/random.rs": (2, ARRAYS),
-    "ops/src/numpy/statistics.rs": (3, AXES),
+    "ops/src/numpy/edit/insert.rs": (1, AXES),
+    "ops/src/numpy/join/stacks.rs": (1, ARRAYS),
+    "ops/src/numpy/linalg/mod.rs": (2, AXES),
+    "ops/src/numpy/linalg/norm.rs": (2, AXES),
+    "ops/src/numpy/product/mod.rs": (1, ARRAYS),
+    "ops/src/numpy/random/mod.rs": (2, ARRAYS),
+    "ops/src/numpy/select/boolean_mask_assign.rs": (1, AXES),
+    "ops/src/numpy/statistics/percentile.rs": (3, AXES),
+    "ops/src/quantized/intgemm/fully_connected.rs": (1, BIAS),
+    "ops/src/shape/concat.rs": (1, ARRAYS),
     "ops/src/shape/stack.rs": (1, ARRAYS),
     "ops/src/sparse/elementwise.rs": (1, AXES),
+    "ops/src/sparse/reduce.rs": (1, AXES),
 }
 
 #: The beginning of what runs: a closure of a kernel, or a function that knows who runs it.
@@ -69,7 +82,7 @@ ALLOCATES = re.compile(
 def code(text: str) -> str:
     """The text without its tests, and without what strings and comments say."""
     text = text.partition("#[cfg(test)]")[0]
-    blank = r'"(?:[^"\\]|\\.)*"|' + r"'(?:[^'\\]|\\.)'|//[^\n]*"
+    blank = r'"(?:[^"\\]|\\[\s\S])*"|' + r"'(?:[^'\\]|\\.)'|//[^\n]*"
     return re.sub(blank, lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
