@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..cli._errors import CommandError, UsageError
+from ..cli._images import add_preprocess_arguments
 from ..cli._model import add_model_arguments, find, load
 from ..cli._out import note
 from ..cli._shapes import folder_of, input_shapes
 from . import saved, show
+from .images import Images
 from .measure import Task, conditions, measure
 from .peer.load import TooFewThreads
 from .peers import NAMES, interpreters
@@ -26,6 +28,14 @@ _MOST_CALLERS = 4096
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of the command."""
     add_model_arguments(parser)
+    parser.add_argument(
+        "inputs",
+        metavar="IMAGE",
+        nargs="*",
+        help="images (JPEG, PNG), folders of them or patterns: each call reads and decodes the next one, as mxrt run "
+        "does (otherwise all calls get the same random numbers)",
+    )
+    add_preprocess_arguments(parser)
     parser.add_argument(
         "--callers", default="1,8", metavar="N,N,...", help="numbers of threads that call (default 1,8)"
     )
@@ -108,6 +118,8 @@ def run(args: argparse.Namespace, before: Mapping[str, Any] | None = None) -> di
         raise UsageError(f"--rate is {args.rate:g}; expected a number over 0, at most 1000000")
     if args.rate is not None and (args.peers or args.peer_python):
         raise UsageError("--rate measures mxrt alone; leave --peers and --peer-python out")
+    if args.inputs and (args.peers or args.peer_python):
+        raise UsageError("images are decoded by mxrt, not by peers; leave --peers and --peer-python out, or the images")
     if args.top < 1:
         raise UsageError(f"--top is {args.top}; expected a positive number")
     if args.plot is not None:
@@ -118,7 +130,8 @@ def run(args: argparse.Namespace, before: Mapping[str, Any] | None = None) -> di
     shapes, assumed = input_shapes(files, graph, args.shape)
     if assumed:
         note("bench", assumed)
-    what = Task(files.symbol, files.params, graph, shapes, args.precision)
+    images = Images(args, files, graph, shapes) if args.inputs else None
+    what = Task(files.symbol, files.params, graph, shapes, args.precision, images)
     if before is not None:
         for words in saved.check(args.compare, before, conditions(what, args.rate), callers):
             note("bench", words)

@@ -15,6 +15,7 @@ from .. import _temporary
 from ..gluon import SymbolBlock
 from ..symbol import Symbol
 from . import to_onnx
+from .images import Images
 from .peer import engines
 from .peers import PeerError, Process
 
@@ -37,6 +38,7 @@ class Task:
     graph: Symbol
     shapes: Mapping[str, tuple[int, ...]]
     precision: str
+    images: Images | None = None
 
     @property
     def params(self) -> str | None:

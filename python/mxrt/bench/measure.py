@@ -44,6 +44,7 @@ def conditions(task: Task, rate: float | None) -> dict[str, Any]:
         "parameters": task.params,
         "precision": task.precision,
         "inputs": {name: list(shape) for name, shape in task.shapes.items()},
+        "images": task.images.facts() if task.images is not None else None,
         "rate": rate,
         "version": facts["version"],
         "processor": processor(),
@@ -73,10 +74,12 @@ def measure(
     first = time.perf_counter()
     batch = next(iter(shapes.values()))[0]
 
+    make = _callers(task, net, numbers)
+
     def ask(count: int, seconds: float) -> dict[str, Any]:
         note(f"mxrt, callers: {count}")
         waitall()
-        make, window, ramp = (lambda _: _caller(net, numbers)), seconds * (1 - RAMP), seconds * RAMP
+        window, ramp = seconds * (1 - RAMP), seconds * RAMP
         if rate is None:
             seen = load.closed_loop(make, count, window, ramp)
         else:
@@ -144,9 +147,16 @@ def _with_other_precision(
     note(f"mxrt, precision {precision}")
     net = _net(task, precision)
     batch = next(iter(task.shapes.values()))[0]
-    seen = load.closed_loop(lambda _: _caller(net, numbers), 1, seconds * (1 - RAMP), seconds * RAMP)
+    seen = load.closed_loop(_callers(task, net, numbers), 1, seconds * (1 - RAMP), seconds * RAMP)
     rate = load.summary(seen, batch, times=True)["images_per_second"]
     return {"chosen": chosen, "precision": precision, "images_per_second": rate}
+
+
+def _callers(task: Task, net: SymbolBlock, numbers: engines.Arrays) -> load.MakeCaller:
+    """Callers that decode images, or that have the same numbers each."""
+    if task.images is None:
+        return lambda _: _caller(net, numbers)
+    return task.images.callers(net)
 
 
 def _caller(net: SymbolBlock, numbers: engines.Arrays) -> Callable[[], object]:

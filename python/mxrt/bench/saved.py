@@ -79,6 +79,7 @@ def _subject(report: Mapping[str, Any]) -> list[str]:
         f"the inputs {', '.join(inputs)}",
         "a closed loop" if report.get("rate") is None else f"{report['rate']:g} requests a second",
         f"precision {report['precision']}",
+        "random numbers" if report.get("images") is None else f"{counted(report['images']['count'], 'image')}",
     ]
 
 

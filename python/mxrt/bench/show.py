@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..cli._errors import UsageError
-from ..cli._out import saved_in
+from ..cli._out import counted, saved_in
 from ..cli._shapes import folder_of
 from .peer.load import QUIET
 
@@ -23,7 +23,11 @@ def as_text(report: dict[str, Any], top: int) -> str:
     inputs = ", ".join(f"{name} {tuple(shape)}" for name, shape in report["inputs"].items())
     weights = report["parameters"] or "none found: random numbers"
     precision = "" if report["precision"] == "default" else f"; precision {report['precision']}"
-    lines = [report["model"], f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores{precision}", ""]
+    lines = [report["model"], f"parameters: {weights}", f"inputs: {inputs}; {report['cores']} cores{precision}"]
+    if report.get("images"):
+        count = counted(report["images"]["count"], "image")
+        lines.append(f"each call reads, decodes and answers one of {count}; the layers are measured without that")
+    lines.append("")
     lines += _slowest(report["plan"]["steps"], top)
     lines += [f"note: {text}" for text in report["plan"]["notes"]]
     lines += [

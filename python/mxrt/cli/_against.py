@@ -31,40 +31,62 @@ def compare_layers(
     model: Loaded, feeds: Mapping[str, Array], against: Sequence[str], atol: float, rtol: float, report: Report
 ) -> None:
     """Runs a graph that gives the output of every layer here and in another engine, and reports the
-    first layer that differs, or that none does.
+    first layer that differs, or that none does. Layers that depend on random numbers are left out.
 
     ModelError where the other engine cannot run the model; UsageError where it is not there.
     """
-    from .check import worst_error
-
     engine, said = against
     python = shutil.which(said) or said
     layers, graph = _every_layer(model)
     feeds = {name: feeds.get(name, np.zeros(shape, "float32")) for name, shape in model.shapes.items()}
     with _temporary.folder() as folder:
         files = _Files(folder, model, graph)
-        own = _own(files, feeds)
+        net = SymbolBlock.imports(str(files.symbol), list(feeds), files.params)
+        own = _answers(net, feeds)
         version, other = _other(files, feeds, engine, python)
-    if len(own) != len(other):
-        raise ModelError(f"{engine} gives {len(other)} outputs, mxrt {len(own)}: the layers cannot be compared")
-    differing = []
-    for layer, found, wanted in zip(layers, own, other, strict=True):
-        if found.size != wanted.size:
-            differing.append((layer, f"its shape is {found.shape}, under {engine} {wanted.shape}"))
-            continue
-        wanted = wanted.reshape(found.shape)
-        finite = np.abs(wanted[np.isfinite(wanted)])
-        largest = float(finite.max()) if finite.size else 0.0
-        worst, good, where = worst_error(found, wanted, atol * max(1.0, largest), rtol)
-        if not good:
-            differing.append((layer, f"by {worst:.3g} at {where}, where the largest value is {largest:.3g}"))
+        if len(own) != len(other):
+            raise ModelError(f"{engine} gives {len(other)} outputs, mxrt {len(own)}: the layers cannot be compared")
+        wrong = {
+            number: words
+            for number, pair in enumerate(zip(own, other, strict=True))
+            if (words := _difference(*pair, engine, atol, rtol))
+        }
+        random = _random(own, _answers(net, feeds)) if wrong else []
+    for number in random:
+        wrong.pop(number, None)
+    compared = len(layers) - len(random)
     what = f"layers as under {engine} {version}"
-    if not differing:
-        report(what, True, f"all {len(layers)} agree", engine=engine, layers=len(layers))
+    left_out = ""
+    if random:
+        name, operator = layers[random[0]]
+        left_out = f"; {len(random)} depend on random numbers, first {operator} '{name}', and are not compared"
+    if not wrong:
+        report(what, True, f"all {compared} agree{left_out}", engine=engine, layers=compared)
         return
-    (name, operator), words = differing[0]
-    rest = f"; of {len(layers)} layers {len(differing)} differ" if len(differing) > 1 else ""
-    report(what, False, f"the first that differs is {operator} '{name}': {words}{rest}", engine=engine, layer=name)
+    first, words = next(iter(wrong.items()))
+    name, operator = layers[first]
+    rest = f"; of {compared} layers {len(wrong)} differ" if len(wrong) > 1 else ""
+    words = f"the first that differs is {operator} '{name}': {words}{rest}{left_out}"
+    report(what, False, words, engine=engine, layer=name)
+
+
+def _difference(found: Array, wanted: Array, engine: str, atol: float, rtol: float) -> str | None:
+    """Says how the output of a layer differs from that of another engine; None where it agrees."""
+    from .check import worst_error
+
+    if found.size != wanted.size:
+        return f"its shape is {found.shape}, under {engine} {wanted.shape}"
+    wanted = wanted.reshape(found.shape)
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    largest = float(finite.max()) if finite.size else 0.0
+    worst, good, where = worst_error(found, wanted, atol * max(1.0, largest), rtol)
+    return None if good else f"by {worst:.3g} at {where}, where the largest value is {largest:.3g}"
+
+
+def _random(first: Sequence[Array], second: Sequence[Array]) -> list[int]:
+    """Numbers of the layers whose outputs are different in two calls with the same inputs."""
+    pairs = enumerate(zip(first, second, strict=True))
+    return [number for number, (one, other) in pairs if one.tobytes() != other.tobytes()]
 
 
 def _remedy(engine: str, python: str, error: str) -> str:
@@ -95,8 +117,7 @@ class _Files:
         self.values = {name: one.data() for name, one in model.net.collect_params().items()}
 
 
-def _own(files: _Files, feeds: Mapping[str, Array]) -> list[Array]:
-    net = SymbolBlock.imports(str(files.symbol), list(feeds), files.params)
+def _answers(net: SymbolBlock, feeds: Mapping[str, Array]) -> list[Array]:
     answer = net(*(array(value, dtype=value.dtype) for value in feeds.values()))
     return [one.asnumpy() for one in (answer if isinstance(answer, list) else [answer])]
 

@@ -110,7 +110,8 @@ def _run(args: argparse.Namespace, steps: _Steps) -> None:
     args.rtol = (1e-2 if half else 1e-3) if args.rtol is None else args.rtol
     feeds = random_arrays(model.data, model.dtypes)
     given = None
-    answer = _answered("answers random numbers", model, feeds, steps)
+    doubt = "; random numbers may be none that it is made for" + ("" if args.data else ": --data FILE gives others")
+    answer = _answered("answers random numbers", model, feeds, steps, doubt, decisive=args.data is None)
     if args.data is not None:
         what = f"answers '{args.data}'"
         with steps.trying(what):
@@ -156,7 +157,12 @@ def _given(data: str, model: Loaded) -> dict[str, Array]:
         return arrays_of_npz(file, data, list(model.data))
 
 
-def _answered(what: str, model: Loaded, feeds: Mapping[str, Array], steps: _Steps) -> dict[str, Array] | None:
+def _answered(
+    what: str, model: Loaded, feeds: Mapping[str, Array], steps: _Steps, doubt: str = "", decisive: bool = True
+) -> dict[str, Array] | None:
+    """The answer, or None where it fails or has NaN, of which `doubt` says more; where other inputs
+    decide, NaN is no failure.
+    """
     begin = time.perf_counter()
     try:
         answer = called(model, feeds, what)
@@ -167,8 +173,9 @@ def _answered(what: str, model: Loaded, feeds: Mapping[str, Array], steps: _Step
     shapes = ", ".join(f"{name} {shape_text(value.shape)}" for name, value in answer.items())
     lost = {name: int(np.isnan(value).sum()) for name, value in answer.items() if value.dtype.kind == "f"}
     if any(lost.values()):
-        steps.add(what, False, f"{', '.join(f'{name} has {count} NaN' for name, count in lost.items() if count)}")
-        return None
+        words = ", ".join(f"{name} has {count} NaN" for name, count in lost.items() if count)
+        steps.add(what, not decisive, words + doubt)
+        return None if decisive else answer
     steps.add(what, True, f"in {took:.0f} ms, outputs {shapes}")
     return answer
 
