@@ -328,6 +328,7 @@ def test_what_the_command_cannot_do_it_says_in_a_line(mx, server, tmp_path) -> N
         (digits, "--shape", "1,2"): "digits_cnn",
         (digits, "--dtype", "data=float33"): "unknown dtype 'float33'",
         (f"a={digits}", f"b={digits}", "--shape", "1,2"): "say which of a, b is meant",
+        ("--version", "1"): "--version 1: no model is named, and those that come later have settings of their own",
         (digits, "--port", "70000"): "--port is 70000",
         (digits, "--queue-requests", "0"): "--queue-requests is 0",
         (digits, "--batch", "1"): "--batch is 1; expected",

@@ -448,8 +448,10 @@ def _of_model(config: Any, key: str, text: str) -> tuple[str, str]:
     if marked and (name in names or mark == ":"):
         return name, value
     if len(names) != 1:
-        option = _OPTIONS.get(key, key)
-        raise MXNetValueError(f"--{option} {text}: say which of {', '.join(names) or 'no models'} is meant")
+        option = f"--{_OPTIONS.get(key, key)} {text}"
+        if not names:
+            raise MXNetValueError(f"{option}: no model is named, and those that come later have settings of their own")
+        raise MXNetValueError(f"{option}: say which of {', '.join(names)} is meant")
     return names[0], text
 
 
