@@ -21,7 +21,7 @@ from ._progress import Progress
 from .base import MXNetError
 from .cli._errors import UsageError
 from .cli._model import add_model_arguments, find, load
-from .cli._out import note, print_json
+from .cli._out import counted, note, print_json
 from .cli._shapes import folder_of, input_shapes
 from .gluon import SymbolBlock
 from .ndarray import array, waitall
@@ -85,7 +85,8 @@ def run(args: argparse.Namespace) -> None:
     if not found:
         report(args, table, choices, "the model has no convolution that there is a choice for: nothing to measure")
         return
-    note("tune", f"{len(found)} convolutions, {args.seconds:g} s each, on one core; leave the machine alone meanwhile")
+    count = counted(len(found), "convolution")
+    note("tune", f"{count}, {args.seconds:g} s each, on one core; leave the machine alone meanwhile")
     with Progress("convolutions", len(found)) as progress:
         for name in found:
             if (choice := measure(name, args.seconds)) is not None:

@@ -282,3 +282,36 @@ def test_a_record_that_is_none_names_its_file_and_number(mx, capfd, tmp_path: Pa
         done = command(capfd, "run", prefix, tmp_path / "x.rec", *RAW, *SHAPE, "--json")
         refused(done, 1, "x.rec[1]'")
         assert [one["input"] for one in json.loads(done.out)["results"]][:1] == [f"{tmp_path / 'x.rec'}[0]"]
+
+
+def test_a_pointer_of_git_lfs_is_called_that_whatever_it_stands_for(mx, capfd, tmp_path: Path) -> None:
+    model = digits_in(tmp_path)
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    for name in ("one.npz", "one.jpg"):
+        (tmp_path / name).write_bytes(pointer)
+    arrays, image = tmp_path / "one.npz", tmp_path / "one.jpg"
+    for words in (
+        ("run", model, arrays),
+        ("run", model, image),
+        ("bench", model, image),
+        ("convert", model, "copy", "--data", arrays),
+    ):
+        refused(command(capfd, *words, *SHAPE), 1, "one.", "pointer of Git LFS", "git lfs pull")
+    for option in ("--data", "--golden"):
+        done = command(capfd, "check", model, *SHAPE, option, arrays)
+        assert done.status == 1 and "one.npz' is no .npz file. It is a pointer of Git LFS" in done.out, done
+
+
+def test_an_empty_symbol_file_is_called_that(mx, capfd, tmp_path: Path) -> None:
+    model = digits_in(tmp_path)
+    (tmp_path / "digits_cnn-symbol.json").write_bytes(b"")
+    refused(command(capfd, "inspect", model), 1, "digits_cnn-symbol.json' is empty", "copy or download it again")
+    done = command(capfd, "check", model, *SHAPE)
+    assert done.status == 1 and "digits_cnn-symbol.json' is empty" in done.out, done
+
+
+def test_what_bench_says_of_an_image_that_is_none_is_one_sentence(mx, capfd, tmp_path: Path) -> None:
+    good = picture(tmp_path / "good.png", np.zeros((8, 8), "uint8"))
+    (tmp_path / "cut.png").write_bytes(good.read_bytes()[:50])
+    done = command(capfd, "bench", digits_in(tmp_path), tmp_path / "cut.png", *SHAPE)
+    refused(done, 1, "cut.png' is a damaged image", "copy or download it again")

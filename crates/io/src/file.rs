@@ -85,7 +85,7 @@ fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
     if let Some(advice) = recognise(&content) {
         return Err(DataError::Content {
             place: path.to_string_lossy().into_owned(),
-            problem: format!("this is not the text that is wanted here. {advice}"),
+            problem: advice.to_owned(),
         });
     }
     String::from_utf8(content).map_err(|error| DataError::Content {
@@ -103,6 +103,13 @@ mod tests {
         let content = [&PARAMS_MAGIC[..], &[0xff; 8]].concat();
         let error = text(Path::new("m-symbol.json"), content).expect_err("no text").to_string();
         assert!(error.contains("m-symbol.json") && error.contains("each other's place"), "{error}");
+    }
+
+    #[test]
+    fn a_pointer_of_git_lfs_in_the_place_of_a_text_is_called_that() {
+        let content = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n".to_vec();
+        let error = text(Path::new("m-symbol.json"), content).expect_err("no text").to_string();
+        assert!(error.starts_with("m-symbol.json: It is a pointer of Git LFS") && error.contains("git lfs pull"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..cli._errors import UsageError
 from ..cli._images import input_of_image, is_image, no_image, preprocess_of
 from ..cli._inputs import is_random, places_of
@@ -44,6 +46,7 @@ class Images:
             raise UsageError(f"a call answers one image, and --shape asks for {counted(shape[0], 'row')}; expected 1")
         self._preprocess, remark = preprocess_of(args, files.folder, shape)
         self._most_pixels = args.max_pixels
+        self._input_of(self._paths[0])
         if remark:
             note("bench", remark)
 
@@ -63,12 +66,14 @@ class Images:
                 nonlocal place
                 place += 1
                 path = self._paths[place % len(self._paths)]
-                pixels = input_of_image(path.read_bytes(), str(path), self._preprocess, self._most_pixels)
-                return called(model, {self._name: pixels}, str(path))
+                return called(model, {self._name: self._input_of(path)}, str(path))
 
             return ask
 
         return make
+
+    def _input_of(self, path: Path) -> np.ndarray[Any, Any]:
+        return input_of_image(path.read_bytes(), str(path), self._preprocess, self._most_pixels)
 
 
 def _paths_of(words: Sequence[str]) -> list[Path]:

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from .. import _mxrt
 from ._errors import ModelError
 from ._model import MOST_BYTES
 
@@ -115,7 +116,9 @@ class Archive:
             file.seek(0)
             head = file.read(4)
         if not is_npz(head):
-            raise ModelError(f"'{name}' is no .npz file; expected one that numpy.savez wrote")
+            advice = _mxrt.recognise(head + file.read(60))
+            rest = f". {advice}" if advice else "; expected one that numpy.savez wrote"
+            raise ModelError(f"'{name}' is no .npz file{rest}")
         with self._reading():
             self._archive = zipfile.ZipFile(file)
             entries = self._archive.infolist()

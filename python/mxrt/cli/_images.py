@@ -261,6 +261,8 @@ def no_image(head: bytes, name: str) -> ModelError:
         return ModelError(f"'{name}' is a {form} image; {expected}: convert it")
     if not head:
         return ModelError(f"'{name}' is empty; {expected}: copy or download it again")
+    if (advice := _mxrt.recognise(head)) is not None:
+        return ModelError(f"'{name}' is no image. {advice}")
     text = head[:32].decode("utf-8", "ignore")
     kind = "text, which" if text and all(sign.isprintable() or sign.isspace() for sign in text) else "no image: it"
     return ModelError(f"'{name}' is {kind} begins with {head[:8]!r}; {expected}")

@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     if found is None:
         known = [name for page in PAGES for name in page.names]
         raise UsageError(
-            f"there is no error '{args.code}'{close_to(args.code, known)}; mxrt explain without a code lists all"
+            f"there is no error '{args.code}', and mxrt explain without a code lists all{close_to(args.code, known)}"
         )
     if args.json:
         print_json(found.as_dict())

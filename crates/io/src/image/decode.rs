@@ -130,6 +130,8 @@ fn no_image(file: &[u8]) -> DataError {
 }
 
 pub(super) fn wrong(problem: String) -> DataError {
+    // Some words of decoders end in a line of their own.
+    let problem = problem.split_whitespace().collect::<Vec<_>>().join(" ");
     DataError::Content { place: "Decoding failed. Invalid image file".to_owned(), problem }
 }
 
@@ -250,4 +252,24 @@ fn grey_of(r: u8, g: u8, b: u8) -> u8 {
 /// The grey of a colour, as OpenCV makes it where the file has no brightness of its own.
 fn rounded_grey_of(r: u8, g: u8, b: u8) -> u8 {
     ((u32::from(r) * 4899 + u32::from(g) * 9617 + u32::from(b) * 1868 + 8192) >> 14) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Format, encode};
+    use super::*;
+
+    #[test]
+    fn a_file_that_ends_too_early_is_described_in_one_line() {
+        let image = Pixels { height: 16, width: 16, channels: 3, values: (0..=255).cycle().take(768).collect() };
+        for format in [Format::Jpeg { quality: 90 }, Format::Png { compression: 3 }] {
+            let file = encode(&image, format).expect("an image");
+            for end in 0..file.len() {
+                if let Err(error) = decode(&file[..end], Channels::Rgb) {
+                    let text = error.to_string();
+                    assert!(!text.contains('\n') && !text.contains("  "), "the first {end} bytes: {text:?}");
+                }
+            }
+        }
+    }
 }
