@@ -81,6 +81,8 @@ FIRST = "index" + ".md"
 def copy(to: Path) -> None:
     """Copies the pages into a folder, with tables of contents."""
     shutil.copy(ROOT / "docs" / "site" / "conf.py", to)
+    (to / "_static").mkdir()
+    shutil.copy(ROOT / "docs" / "site" / "site.css", to / "_static")
     for name in sorted(files()):
         target = to / (FIRST if name == "README.md" else name)
         target.parent.mkdir(parents=True, exist_ok=True)

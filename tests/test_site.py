@@ -37,6 +37,13 @@ def test_every_page_is_in_one_table_of_contents(copied: Path) -> None:
     assert {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md")} <= there
 
 
+def test_no_line_of_a_page_begins_as_a_comment_that_the_site_leaves_out(copied: Path) -> None:
+    # MyST takes a line that begins with % for a comment, also within a paragraph.
+    for page in copied.rglob("*.md"):
+        text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
+        assert re.findall(r"^ *(?:%|\+\+\+).*", text, re.M) == [], page.relative_to(copied)
+
+
 def test_options_in_texts_keep_their_hyphens(copied: Path) -> None:
     settings: dict[str, object] = {}
     exec((copied / "conf.py").read_text(), settings)
