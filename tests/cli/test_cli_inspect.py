@@ -103,6 +103,19 @@ def test_an_operator_that_is_not_supported_is_named_with_its_layer(mx, capfd, tm
     assert done.status == 1 and "operators that mxrt does not have: Flattten, in the nodes flat" in done.out
 
 
+def test_a_check_names_some_nodes_of_an_operator_that_is_missing(mx, capfd, tmp_path: Path) -> None:
+    model = digits_in(tmp_path)
+    symbol = tmp_path / "digits_cnn-symbol.json"
+    nodes = json.loads(symbol.read_text())["nodes"]
+    names = [node["name"] for node in nodes if node["op"] == "Convolution"]
+    symbol.write_text(symbol.read_text().replace('"op": "Convolution"', '"op": "Convolutoin"'))
+    done = command(capfd, "check", model, "--shape", "1,1,8,8")
+    assert done.status == 1
+    listed = f"in the nodes {', '.join(names[:3])} and {len(names) - 3} more; mxrt explain MX-NONE says"
+    assert len(names) > 4 and listed in done.out, done.out
+
+
+
 def test_inspect_shows_numbers_of_parameters_and_counts_what_is_no_number(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     values = mx.nd.load(f"{prefix}-0000.params")

@@ -136,9 +136,11 @@ def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
     try:
         content = written(files.symbol)
         if content.unsupported:
+            lacking = [node["name"] for node in content.nodes if node["op"] in content.unsupported]
+            rest = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
             raise ModelError(
                 f"operators that mxrt does not have: {', '.join(content.unsupported)}, in the nodes "
-                f"{', '.join(node['name'] for node in content.nodes if node['op'] in content.unsupported)[:300]}"
+                f"{', '.join(lacking[:3])}{rest}; mxrt explain MX-NONE says what can be done"
             )
         model = open_model(args, shapes_in([file for file in (args.data, args.golden) if file]))
     except UsageError:
