@@ -115,7 +115,6 @@ def test_a_check_names_some_nodes_of_an_operator_that_is_missing(mx, capfd, tmp_
     assert len(names) > 4 and listed in done.out, done.out
 
 
-
 def test_inspect_shows_numbers_of_parameters_and_counts_what_is_no_number(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     values = mx.nd.load(f"{prefix}-0000.params")

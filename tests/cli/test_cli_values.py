@@ -206,3 +206,19 @@ def test_new_names_are_looked_up_in_time_that_grows_with_the_nodes(mx, tmp_path:
         _renamed(nodes, ["layer3=layer2"])
     # Two nodes of one name may have it after as before.
     assert _renamed([{"name": "a"}, {"name": "a"}, {"name": "b"}], ["b=c"]) == {"b": "c"}
+
+
+def test_json_has_a_line_for_each_row_of_numbers_and_null_for_what_it_lacks(mx, capsys) -> None:
+    from mxrt.cli._out import print_json
+
+    print_json(
+        {"rows": [[1.5, float("nan")], [float("inf"), -2]], "none": [], "names": ("a", 'say "b"'), 3: {"deep": {}}}
+    )
+    text = capsys.readouterr().out
+    assert json.loads(text) == {
+        "rows": [[1.5, None], [None, -2]],
+        "none": [],
+        "names": ["a", 'say "b"'],
+        "3": {"deep": {}},
+    }
+    assert "    [1.5, null],\n    [null, -2]\n" in text

@@ -83,10 +83,7 @@ fn text(path: &Path, content: Vec<u8>) -> Result<String, DataError> {
         });
     }
     if let Some(advice) = recognise(&content) {
-        return Err(DataError::Content {
-            place: path.to_string_lossy().into_owned(),
-            problem: advice.to_owned(),
-        });
+        return Err(DataError::Content { place: path.to_string_lossy().into_owned(), problem: advice.to_owned() });
     }
     String::from_utf8(content).map_err(|error| DataError::Content {
         place: format!("{} byte {}", path.to_string_lossy(), error.utf8_error().valid_up_to()),
@@ -109,7 +106,10 @@ mod tests {
     fn a_pointer_of_git_lfs_in_the_place_of_a_text_is_called_that() {
         let content = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n".to_vec();
         let error = text(Path::new("m-symbol.json"), content).expect_err("no text").to_string();
-        assert!(error.starts_with("m-symbol.json: It is a pointer of Git LFS") && error.contains("git lfs pull"), "{error}");
+        assert!(
+            error.starts_with("m-symbol.json: It is a pointer of Git LFS") && error.contains("git lfs pull"),
+            "{error}"
+        );
     }
 
     #[test]

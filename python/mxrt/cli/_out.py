@@ -45,8 +45,22 @@ def saved_in(target: str | Path) -> Iterator[Path]:
 
 
 def print_json(value: Any) -> None:
-    """Prints a JSON value; numbers that JSON lacks become null."""
-    print(json.dumps(_finite(value), indent=2))
+    """Prints a JSON value, each list of plain values in a line; numbers that JSON lacks are null."""
+    print(_as_json(value, ""))
+
+
+def _as_json(value: Any, indent: str) -> str:
+    inner = f"{indent}  "
+    if isinstance(value, dict) and value:
+        rows = ",\n".join(f"{inner}{json.dumps(str(key))}: {_as_json(one, inner)}" for key, one in value.items())
+        return f"{{\n{rows}\n{indent}}}"
+    if isinstance(value, (list, tuple)) and any(isinstance(one, (dict, list, tuple)) for one in value):
+        rows = ",\n".join(f"{inner}{_as_json(one, inner)}" for one in value)
+        return f"[\n{rows}\n{indent}]"
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value))
 
 
 def _finite(value: Any) -> Any:

@@ -61,10 +61,10 @@ def written(symbol: Path) -> Written:
     from ..symbol._files import read
 
     try:
-        text = read(str(symbol))
-        if not text.strip():
+        found = read(str(symbol))
+        if not found.strip():
             raise ModelError(f"'{symbol}' is empty; expected the graph of a model: copy or download it again")
-        content = json.loads(text)
+        content = json.loads(found)
         nodes = content["nodes"]
         version = (content.get("attrs") or {}).get("mxnet_version")
         for node in nodes:
