@@ -36,7 +36,7 @@ def other_engine(folder: Path, scale: float = 1.0) -> dict[str, str]:
 
 
 def drawing(mx):
-    """Outputs of a graph with layers before and behind one that draws."""
+    """Outputs of a graph with layers before and after one that draws."""
     x = mx.sym.var("data")
     drawn = mx.sym.sample_normal(mx.sym.tanh(x, name="before"), mx.sym.ones_like(x, name="one"), name="draw")
     return [mx.sym.exp(drawn, name="reads"), mx.sym.broadcast_mul(x, x, name="apart") * 2.0]

@@ -45,7 +45,7 @@ def saved_in(target: str | Path) -> Iterator[Path]:
 
 
 def print_json(value: Any) -> None:
-    """Prints a JSON value, each list of plain values in a line; numbers that JSON lacks are null."""
+    """Prints a JSON value, a line for each list of plain values; numbers that it lacks are null."""
     print(_as_json(value, ""))
 
 
