@@ -13,8 +13,8 @@ pub fn run(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpErr
     fuse(graph, types, |_, node, dtype| if dtype == DType::F32 { program(node) } else { None })
 }
 
-/// The same for the functions that a device applies to sums, one for each layer. A result of float16 is
-/// rounded once, after the function.
+/// Fuses the functions that a device applies to sums, one for each layer. A result of float16 is rounded
+/// once, after the function.
 pub fn run_on_device(graph: Graph, types: &Types, _: KernelOptions) -> Result<Graph, OpError> {
     fuse(graph, types, |layer, node, dtype| {
         let free = ["act_type", "program"].iter().all(|name| layer.attr(name).is_none());

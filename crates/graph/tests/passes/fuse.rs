@@ -158,7 +158,7 @@ fn fuse_dense_leaves_alone_what_others_read_and_other_types() {
 }
 
 #[test]
-fn on_a_device_a_layer_takes_one_function_that_the_device_applies() {
+fn fuse_function_gives_a_layer_one_function_that_devices_apply() {
     let layer = apply("FullyConnected", "fc", &[("num_hidden", "8"), ("no_bias", "True")], &[&var("data")]);
     let fused = |symbol: &Symbol, dtype: DType| {
         let types = [&[4, 3][..], &[8, 3]].map(|shape| TensorType::new(dtype, shape));

@@ -38,7 +38,7 @@ fn chain(attrs: &Attrs) -> Result<Option<FusedChain>, OpError> {
     (!program.is_empty()).then(|| FusedChain::of_one(program)).transpose()
 }
 
-/// What follows the sums; none if it takes more than devices do there.
+/// Steps that follow the sums; none if they are more than devices do there.
 fn sums(attrs: &Attrs) -> Result<Option<SumEpilogue>, OpError> {
     let sums = epilogue(attrs).form();
     let Some(chain) = chain(attrs)? else { return Ok(Some(sums)) };
