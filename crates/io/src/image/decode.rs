@@ -265,8 +265,8 @@ mod tests {
         for format in [Format::Jpeg { quality: 90 }, Format::Png { compression: 3 }] {
             let file = encode(&image, format).expect("an image");
             for end in 0..file.len() {
-                if let Err(error) = decode(&file[..end], Channels::Rgb) {
-                    let text = error.to_string();
+                let errors = [decode(&file[..end], Channels::Rgb).err(), head(&file[..end]).err()];
+                for text in errors.into_iter().flatten().map(|error| error.to_string()) {
                     assert!(!text.contains('\n') && !text.contains("  "), "the first {end} bytes: {text:?}");
                 }
             }
