@@ -115,18 +115,17 @@ fn main() {
         let mut epilogue = ScaledSums::new(vec![1.0; filters], vec![1e-3; filters]);
         epilogue.functions[usize::from(added)] = Some(Function::Relu);
         epilogue.addend = added.then_some(AddedBytes { signed: false, factor: 0.5, most: f32::INFINITY });
-        // As an arena places them.
-        let mut aligned = AlignedVec::zeroed(data.len().div_ceil(size_of::<f32>()));
-        let aligned = &mut bytemuck::cast_slice_mut::<f32, u8>(&mut aligned)[..data.len()];
-        aligned.copy_from_slice(&data);
-        let data = Rows { bytes: aligned, signed: false };
-        let mut out = vec![0u8; if planes { filters * side * side } else { output.len() }];
-        let other = out.clone();
-        let addend = added.then_some(Rows { bytes: &other, signed: false });
+        let len = if planes { filters * side * side } else { output.len() };
+        let [mut aligned, mut other, mut out] = [data.len(), len, len].map(in_arena);
+        let [aligned, other, out] =
+            [&mut aligned, &mut other, &mut out].map(|v| bytemuck::cast_slice_mut::<f32, u8>(v));
+        aligned[..data.len()].copy_from_slice(&data);
+        let data = Rows { bytes: &aligned[..data.len()], signed: false };
+        let addend = added.then_some(Rows { bytes: &other[..len], signed: false });
         let operands = Int8ConvOperands { data, addend, packed: &packed, epilogue: &epilogue };
         let mut workspace = vec![0; conv.workspace_len().expect("a length")];
         let par = ReusedScratch::default();
-        report(name, products * side * side, || conv.run(&par, &operands, &mut out, &mut workspace));
+        report(name, products * side * side, || conv.run(&par, &operands, &mut out[..len], &mut workspace));
     }
     for (name, sizes, function) in DENSE.iter().filter(|(name, ..)| name.contains(&filter)) {
         // Layers without a function give numbers, which are added and normalised.
@@ -136,6 +135,11 @@ fn main() {
         }
     }
     attention(level, &filter);
+}
+
+/// Zeros, placed as an arena places bytes.
+fn in_arena(len: usize) -> AlignedVec {
+    AlignedVec::zeroed(len.div_ceil(size_of::<f32>()))
 }
 
 /// Measures a dense layer with results of a type.

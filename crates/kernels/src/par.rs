@@ -398,25 +398,67 @@ impl<T> Columns<'_, T> {
     }
 
     /// The columns of one row.
+    #[inline]
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         // SAFETY: `row < rows`, and the columns start.. start + width of every row are inside of
-        // the borrowed output and belong to this band alone, which was made once (its flag) and
-        // lends one row at a time.
+        // the borrowed output and belong to this value alone, which was made once (of its flag, or
+        // of what it borrows) and lends one row at a time.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(row * self.inner), self.width) }
     }
 }
 
-impl<T> Columns<'_, T> {
-    /// The columns of some rows.
+impl<'a, T> Columns<'a, T> {
+    /// Chooses rows by their numbers. Each is looked up when it is lent.
+    pub fn picked<'b>(&'b mut self, rows: &'b [usize]) -> PickedRows<'b, T> {
+        let Columns { base, rows: count, inner, width, owner } = *self;
+        PickedRows { matrix: Columns { base, rows: count, inner, width, owner }, rows }
+    }
+
+    /// All columns of a matrix whose rows are arrays.
+    pub fn of_arrays<const N: usize>(rows: &'a mut [[T; N]]) -> Columns<'a, T> {
+        let (base, owner) = (rows.as_mut_ptr().cast(), std::marker::PhantomData);
+        Columns { base, rows: rows.len(), inner: N, width: N, owner }
+    }
+}
+
+/// Rows of some columns of a matrix that were chosen by their numbers.
+pub struct PickedRows<'a, T> {
+    matrix: Columns<'a, T>,
+    rows: &'a [usize],
+}
+
+impl<T> PickedRows<'_, T> {
+    /// Number of rows.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.matrix.width
+    }
+
+    /// Some of the rows, and the columns from a column on.
     ///
     /// # Panics
-    /// If each of the rows is not after the one before it, or one does not exist.
-    pub fn rows<const N: usize>(&mut self, rows: &[usize; N]) -> [&mut [T]; N] {
-        assert!(rows.windows(2).all(|pair| pair[0] < pair[1]), "rows are not in order: {rows:?}");
-        assert!(rows.last().is_none_or(|last| *last < self.rows), "rows {rows:?} of {}", self.rows);
-        // SAFETY: as in `row`, and no two of the rows are one.
-        rows.map(|row| unsafe { std::slice::from_raw_parts_mut(self.base.add(row * self.inner), self.width) })
+    /// If there are no such rows, or fewer columns.
+    pub fn part(&mut self, rows: Range<usize>, from: usize) -> PickedRows<'_, T> {
+        let Columns { base, rows: count, inner, width, owner } = self.matrix;
+        assert!(from <= width, "columns from {from} on of {width}");
+        // An offset of a matrix without rows is never used.
+        let matrix = Columns { base: base.wrapping_add(from), rows: count, inner, width: width - from, owner };
+        PickedRows { matrix, rows: &self.rows[rows] }
+    }
+
+    /// The columns of one of the rows.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn row(&mut self, i: usize) -> &mut [T] {
+        self.matrix.row(self.rows[i])
     }
 }
 

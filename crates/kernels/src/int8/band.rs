@@ -2,12 +2,24 @@
 
 use super::amx::{Copied, TileUnit};
 use super::depthwise::Depthwise;
-use super::finish::{Epilogue, SumsBlock};
-use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Sums, TileEnd, Windows};
+use super::finish::{Epilogue, LimitedSums, SumsBlock};
+use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Starts, Sums, TileEnd, Windows};
 use super::{Level, RoundTo};
+use crate::par::{Columns, PickedRows};
 
 /// Rows of a band.
 pub(super) const BAND: usize = 8 * ROWS;
+
+/// The numbers of all rows of a band.
+const EACH: [usize; BAND] = {
+    let mut each = [0; BAND];
+    let mut i = 0;
+    while i < BAND {
+        each[i] = i;
+        i += 1;
+    }
+    each
+};
 
 /// Scratch memory of a band.
 pub(super) struct Band<'a, T> {
@@ -56,12 +68,14 @@ impl Products<'_> {
 /// The operands of a band.
 pub(super) struct BandArgs<'a, T> {
     pub products: Products<'a>,
-    /// Offsets at which rows begin, at most [`BAND`].
-    pub starts: &'a [usize],
+    /// Offsets of the rows, at most [`BAND`].
+    pub starts: Starts<'a>,
     /// The first column, and how many there are.
     pub columns: [usize; 2],
     pub signed: bool,
     pub epilogue: &'a dyn Epilogue<T>,
+    /// The results as limited numbers, if they are such.
+    pub limited: Option<LimitedSums<'a>>,
     /// Whether the addend of the band has what is added.
     pub added: bool,
 }
@@ -69,8 +83,9 @@ pub(super) struct BandArgs<'a, T> {
 impl<T> BandArgs<'_, T> {
     /// The end of sums that become bytes in vectors, if they do.
     pub fn in_vectors(&self, flip: u8) -> Option<ByteEnd<'_>> {
-        let sums = self.products.in_vectors().then(|| self.epilogue.limited())??;
-        Some(ByteEnd { sums, first: self.columns[0], flip })
+        let sums = self.limited.filter(|_| self.products.in_vectors())?;
+        let conversion = sums.conversion(self.products.terms());
+        Some(ByteEnd { sums, conversion, first: self.columns[0], flip, added: None })
     }
 
     /// Computes rows and columns. `end` has a whole band of rows.
@@ -80,7 +95,7 @@ impl<T> BandArgs<'_, T> {
             Products::Windows { level, windows, panels } => {
                 windows.multiply(&MultiplyArgs { level: *level, rows, panels, signed }, end, unit);
             }
-            Products::Depthwise { x, data } => x.run(data, rows, columns, signed, end.part(0..rows.len())),
+            Products::Depthwise { x, data } => x.run(data, rows, columns, signed, end.part(0..rows.rows().len())),
         }
     }
 }
@@ -106,30 +121,17 @@ impl<'a, T: RoundTo> Band<'a, T> {
     pub fn compute(&mut self, x: &BandArgs<'_, T>) {
         if let Some(end) = x.in_vectors(0).filter(|end| end.sums.addend.is_none()) {
             let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
-            let results: &mut [[u8; COLUMNS]; BAND] = results.first_chunk_mut().expect("a band of results");
-            return run_to(x, &end, self.sums, &mut self.unit, &mut results.each_mut());
+            let mut results = Columns::of_arrays(results);
+            return run_to(x, &end, self.sums, &mut self.unit, results.picked(&EACH));
         }
         x.run(TileEnd::Sums(self.sums), &mut self.unit);
-        self.finish(x.starts.len(), x.columns, x.epilogue, x.added);
+        self.finish(x.starts.rows().len(), x.columns, x.epilogue, x.added);
     }
 
     /// Computes bytes of a whole band, row by row.
-    pub fn run_to(&mut self, x: &BandArgs<'_, T>, end: &ByteEnd<'_>, rows: &mut [&mut [u8; COLUMNS]; BAND]) {
+    pub fn run_to(&mut self, x: &BandArgs<'_, T>, end: &ByteEnd<'_>, rows: PickedRows<'_, u8>) {
+        assert!(end.sums.addend.is_some() == end.added.is_some(), "rows and a factor of what is added");
         run_to(x, end, self.sums, &mut self.unit, rows);
-    }
-
-    /// Computes bytes of a whole band, with rows that are added to them, all bytes of which have
-    /// bits flipped.
-    pub fn run_added(
-        &mut self,
-        x: &BandArgs<'_, T>,
-        end: &ByteEnd<'_>,
-        (addend, flip): (&[&[u8; COLUMNS]; BAND], u8),
-        rows: &mut [&mut [u8; COLUMNS]; BAND],
-    ) {
-        assert!(end.sums.addend.is_some(), "no factor for what is added");
-        x.run(TileEnd::Sums(self.sums), &mut self.unit);
-        finish_in_vectors(end, self.sums, Some((addend, flip)), rows);
     }
 
     fn finish(&mut self, rows: usize, [first, columns]: [usize; 2], epilogue: &dyn Epilogue<T>, added: bool) {
@@ -149,33 +151,31 @@ fn run_to<T>(
     end: &ByteEnd<'_>,
     sums: &mut [Sums],
     unit: &mut TileUnit<'_>,
-    rows: &mut [&mut [u8; COLUMNS]],
+    rows: PickedRows<'_, u8>,
 ) {
-    // In registers, numbers are limited after they have become integers.
-    if x.products.in_registers() && end.sums.fit(x.products.terms()) {
+    assert!(rows.len() == BAND && rows.width() >= COLUMNS, "{} rows of {}", rows.len(), rows.width());
+    // In registers, numbers are limited after they have become integers, and nothing is added.
+    if end.added.is_none() && x.products.in_registers() && end.sums.fit(x.products.terms()) {
         return x.run(TileEnd::Bytes(*end, rows), unit);
     }
     x.run(TileEnd::Sums(sums), unit);
-    finish_in_vectors(end, sums, None, rows);
+    finish_in_vectors(end, end.sums.fit(x.products.terms()), sums, rows);
 }
 
-/// Makes bytes of sums in vectors, with rows that are added, all bytes of which have bits flipped.
-fn finish_in_vectors(
-    end: &ByteEnd<'_>,
-    sums: &[Sums],
-    added: Option<(&[&[u8; COLUMNS]], u8)>,
-    rows: &mut [&mut [u8; COLUMNS]],
-) {
+/// Makes bytes of sums in vectors.
+fn finish_in_vectors(end: &ByteEnd<'_>, fit: bool, sums: &[Sums], rows: PickedRows<'_, u8>) {
     // SAFETY: only levels with AVX-512 make bytes in vectors.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        super::x86::finish_rows(end, sums, added, rows);
+        super::x86::finish_rows(end, fit, sums, rows);
     }
     #[cfg(target_arch = "aarch64")]
-    super::neon::finish_rows(end, sums, added, rows);
+    super::neon::finish_rows(end, sums, rows);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = fit;
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        let _ = (end, sums, added, rows);
+        let _ = (end, sums, rows);
         unreachable!("no level makes bytes in vectors");
     }
 }

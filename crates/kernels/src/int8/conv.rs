@@ -4,9 +4,9 @@
 
 use super::band::{BAND, Band, BandArgs, Products};
 use super::depthwise::{CHANNELS, Depthwise};
-use super::finish::Epilogue;
+use super::finish::{Epilogue, LimitedSums};
 use super::pack;
-use super::tile::{COLUMNS, GROUP, PANEL, Windows, sign_flip};
+use super::tile::{COLUMNS, GROUP, PANEL, Starts, Windows, sign_flip};
 use super::turn::{SIDE, turn};
 use super::{Int8Result, Level, RoundTo, Rows};
 use crate::blocked::BlockedShape;
@@ -225,7 +225,8 @@ impl Int8Conv {
         }
         let [image_len, pixel_len] = [self.image_len(), self.pixel_len()].map(|len| len.expect("was counted"));
         let segments = self.segments(&axes, pixel_len);
-        let job = ConvJob { conv: self, axes, pixel_len, image_len, segments, operands: x };
+        let limited = x.epilogue.limited();
+        let job = ConvJob { conv: self, axes, pixel_len, image_len, segments, operands: x, limited };
         if self.data_pixels().is_some() {
             return job.multiply_to_pixels(par, 0, x.data.bytes, out);
         }
@@ -286,6 +287,8 @@ struct ConvJob<'a, T> {
     image_len: usize,
     segments: Vec<usize>,
     operands: &'a Int8ConvOperands<'a, T>,
+    /// The results as limited numbers, if they are such.
+    limited: Option<LimitedSums<'a>>,
 }
 
 impl<T: RoundTo> ConvJob<'_, T> {
@@ -383,7 +386,10 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 let (image, filter) = (o / outer, o % outer * rows);
                 let copied = &copied[image * self.image_len..][..self.image_len];
                 let mut band = Band::of(scratch);
-                let starts = &self.starts(start, part.width())[..part.width()];
+                let mut starts = [0; BAND];
+                let starts = &mut starts[..part.width()];
+                self.find_starts(start, starts);
+                let starts = Starts::new(starts);
                 for f in (0..rows).step_by(COLUMNS) {
                     let count = COLUMNS.min(rows - f);
                     let place = (first + image) * self.conv.filters + filter + f;
@@ -395,9 +401,9 @@ impl<T: RoundTo> ConvJob<'_, T> {
         );
     }
 
-    /// Offsets of the windows of some output pixels in an image. Only the first is divided: that
-    /// takes as long as the products of a few channels.
-    fn starts(&self, first: usize, count: usize) -> [usize; BAND] {
+    /// Finds the offsets of the windows of output pixels in an image, from the first pixel on. Only
+    /// the first is divided: that takes as long as the products of a few channels.
+    fn find_starts(&self, first: usize, starts: &mut [usize]) {
         let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
         let [mut d, mut h, mut w] = [first / (height * width), first / width % height, first % width];
         // A halo may be wider than the padding.
@@ -408,8 +414,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
             ((d * stride[0] * copied[1] + h * stride[1] + above) * copied[2] + before) * self.pixel_len
         };
         let step = stride[2] * self.pixel_len;
-        let mut starts = [0; BAND];
-        let mut rest = &mut starts[..count];
+        let mut rest = starts;
         while !rest.is_empty() {
             let (some, others) = rest.split_at_mut((width - w).min(rest.len()));
             // Sums, since multiplying numbers of 64 bits takes some instructions.
@@ -424,11 +429,10 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 (h, d) = (0, d + 1);
             }
         }
-        starts
     }
 
     /// The operands of some pixels and neighbouring filters, of one group or depthwise.
-    fn band_of<'b>(&'b self, images: &'b [u8], starts: &'b [usize], columns: [usize; 2]) -> BandArgs<'b, T> {
+    fn band_of<'b>(&'b self, images: &'b [u8], starts: Starts<'b>, columns: [usize; 2]) -> BandArgs<'b, T> {
         let (conv, x) = (self.conv, self.operands);
         let products = if conv.is_depthwise() {
             let (level, width) = (conv.level(), conv.channels.next_multiple_of(CHANNELS));
@@ -436,7 +440,9 @@ impl<T: RoundTo> ConvJob<'_, T> {
             Products::Depthwise { x, data: images }
         } else {
             let filters = conv.filters / conv.groups;
-            let (group, filter) = (columns[0] / filters, columns[0] % filters);
+            // Divisions take as long as some products.
+            let (group, filter) =
+                if conv.groups == 1 { (0, columns[0]) } else { (columns[0] / filters, columns[0] % filters) };
             let (group_len, row_len) = (conv.group_len().unwrap_or(GROUP), conv.row_len().unwrap_or(GROUP));
             let len = pack::panel_len(row_len);
             let runs = row_len / self.segments.len().max(1);
@@ -447,8 +453,8 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 panels: &panels[..columns[1].div_ceil(PANEL) * len],
             }
         };
-        let (signed, epilogue, added) = (x.data.signed, x.epilogue, x.addend.is_some());
-        BandArgs { products, starts, columns, signed, epilogue, added }
+        let (signed, epilogue, limited, added) = (x.data.signed, x.epilogue, self.limited, x.addend.is_some());
+        BandArgs { products, starts, columns, signed, epilogue, limited, added }
     }
 
     /// Turns what is added to some filters and pixels.

@@ -1,7 +1,7 @@
 //! Sums of convolutions in which each filter sees one channel.
 
 use super::Level;
-use super::tile::{COLUMNS, Sums, TileEnd};
+use super::tile::{COLUMNS, Starts, Sums, TileEnd};
 use crate::vectorize::vectorized;
 
 /// Channels whose sums are computed together.
@@ -50,11 +50,12 @@ impl Depthwise<'_> {
 
     /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these
     /// offsets. The first `count` of them are wanted.
-    pub fn run(&self, data: &[u8], starts: &[usize], [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
+    pub fn run(&self, data: &[u8], starts: Starts<'_>, [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
         let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
         let corrections = corrections.as_chunks::<4>().0;
-        let ends = starts.iter().max().zip(self.segments.iter().max());
-        let reach = ends.map_or(Some(0), |(start, last)| start.checked_add(*last)?.checked_add(self.width));
+        let (most, starts) = (starts.most(), starts.rows());
+        let last = self.segments.iter().max();
+        let reach = last.map_or(Some(0), |last| most.checked_add(*last)?.checked_add(self.width));
         assert!(reach.is_some_and(|end| end <= data.len()), "a window ends at {reach:?} of {}", data.len());
         assert!(first + CHANNELS <= self.width && count <= CHANNELS, "{first} and {count} of {} channels", self.width);
         assert!(starts.len() <= end.rows(), "{} windows in {} rows", starts.len(), end.rows());

@@ -1,8 +1,8 @@
 //! The end of a product of bytes: what becomes of its sums.
 
-use super::RoundTo;
 use super::function::{Function, apply_each};
 use super::tile::{COLUMNS, PANEL, Sums};
+use super::{RoundTo, round_even};
 use crate::vectorize::vectorized;
 
 /// Sums of neighbouring columns, row by row, and what is added to their results.
@@ -41,15 +41,85 @@ pub struct LimitedSums<'a> {
     pub addend: Option<(AddedBytes, [f32; 2])>,
     /// The least and the largest result, which a byte holds.
     pub limits: [f32; 2],
+    /// Biases and factors.
+    scales: Scales,
+}
+
+/// Biases and factors of all columns, which are finite.
+#[derive(Clone, Copy, Debug)]
+struct Scales {
     /// The largest magnitudes of biases and factors.
-    pub most: [f32; 2],
+    most: [f32; 2],
+    /// Whether all biases are integers.
+    whole: bool,
+    /// Whether no factor is negative.
+    rising: bool,
+}
+
+impl Scales {
+    /// Describes biases and factors; `None` if one is not finite.
+    fn of(bias: &[f32], factor: &[f32]) -> Option<Scales> {
+        let finite = all(bias, f32::is_finite) && all(factor, f32::is_finite);
+        finite.then(|| Scales {
+            most: [bias, factor].map(|values| values.iter().fold(0f32, |most, v| most.max(v.abs()))),
+            // No other number is its own one where `round_even` does not round.
+            whole: all(bias, |v| round_even(v) == v),
+            rising: all(factor, |v| v >= 0.0),
+        })
+    }
+}
+
+/// Whether all values are of a kind. None is skipped, so that the loop is compiled for vectors.
+fn all(values: &[f32], is: impl Fn(f32) -> bool) -> bool {
+    values.iter().fold(true, |all, v| all & is(*v))
+}
+
+/// Ways to make numbers of sums in registers. All give the same numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conversion {
+    /// Adds the bias to the number of the sum.
+    Bias,
+    /// Sums begin with the bias, an integer. No number on the way is rounded.
+    WholeBias,
+    /// Sums begin with the bias and with the bits of 2^23. The bits of such a sum
+    /// are the number that is 2^23 more, from which a fused multiplication and addition makes the
+    /// result, rounded once. Negative results are others, but negative.
+    Bits,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Conversion {
+    /// The bits of 2^23 as a float, of which the last bit counts 1.
+    pub const TWO_POW_23: i32 = 0x4b00_0000;
 }
 
 impl LimitedSums<'_> {
+    /// The largest magnitude of the sum of this number of products and a bias.
+    fn most_sum(&self, products: usize) -> f32 {
+        const MOST_PRODUCT: f32 = 255.0 * 128.0;
+        products as f32 * MOST_PRODUCT + self.scales.most[0]
+    }
+
     /// Whether 32 bits hold the results of this number of products before they are limited.
     pub(super) fn fit(&self, products: usize) -> bool {
-        const MOST_PRODUCT: f32 = 255.0 * 128.0;
-        (products as f32 * MOST_PRODUCT + self.most[0]) * self.most[1] < (1u32 << 30) as f32
+        const MOST: f32 = (1u32 << 30) as f32;
+        let fits = |(added, [low, high]): (AddedBytes, [f32; 2])| {
+            255.0 * added.factor.abs() < MOST && low < MOST && high > -MOST
+        };
+        self.most_sum(products) * self.scales.most[1] < MOST && self.addend.is_none_or(fits)
+    }
+
+    /// The shortest way from sums of this number of products to numbers.
+    pub(super) fn conversion(&self, products: usize) -> Conversion {
+        let most = self.most_sum(products);
+        let negative = self.limits[0] < 0.0 || self.addend.is_some();
+        if !self.scales.whole || most >= (1 << 24) as f32 {
+            Conversion::Bias
+        } else if negative || !self.scales.rising || most >= (1 << 23) as f32 {
+            Conversion::WholeBias
+        } else {
+            Conversion::Bits
+        }
     }
 }
 
@@ -109,8 +179,7 @@ pub struct AddedBytes {
 pub struct ScaledSums {
     bias: Vec<f32>,
     factor: Vec<f32>,
-    /// The largest magnitudes of biases and factors, if all are finite.
-    most: Option<[f32; 2]>,
+    scales: Option<Scales>,
     /// Functions before and after the addend.
     pub functions: [Option<Function>; 2],
     /// Units of the results that are one for the functions.
@@ -122,10 +191,9 @@ pub struct ScaledSums {
 impl ScaledSums {
     /// The bias and the factor of each column.
     pub fn new(bias: Vec<f32>, factor: Vec<f32>) -> ScaledSums {
-        let finite = bias.iter().chain(&factor).all(|v| v.is_finite());
-        let most = [&bias, &factor].map(|values| values.iter().fold(0f32, |most, v| most.max(v.abs())));
-        let (bias, factor, most) = (padded(bias), padded(factor), finite.then_some(most));
-        ScaledSums { bias, factor, most, functions: [None; 2], unit: 1.0, addend: None }
+        let scales = Scales::of(&bias, &factor);
+        let (bias, factor) = (padded(bias), padded(factor));
+        ScaledSums { bias, factor, scales, functions: [None; 2], unit: 1.0, addend: None }
     }
 }
 
@@ -162,20 +230,20 @@ impl<T: RoundTo> Epilogue<T> for ScaledSums {
         let limited = |numbers: [f32; 2], [low, high]: [f32; 2]| numbers.map(|v| v.max(low).min(high));
         let most = self.addend.map_or(before, |added| [f32::NEG_INFINITY, added.most]);
         let limits = limited(limited(most, after), byte);
-        let most = self.most.filter(|_| self.addend.is_none_or(|added| added.factor.is_finite()))?;
+        let scales = self.scales.filter(|_| self.addend.is_none_or(|added| added.factor.is_finite()))?;
         let sound = |[low, high]: [f32; 2]| low <= high;
         (sound(before) && sound(limits)).then_some(LimitedSums {
             bias: &self.bias,
             factor: &self.factor,
             addend: self.addend.map(|added| (added, before)),
             limits,
-            most,
+            scales,
         })
     }
 }
 
 /// All numbers.
-const ANY: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
+pub(super) const ANY: [f32; 2] = [f32::NEG_INFINITY, f32::INFINITY];
 
 impl ScaledSums {
     /// The bias and the factor of the columns of a block.
@@ -282,5 +350,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn results_that_32_bits_do_not_hold_before_they_are_limited_are_known() {
+        let mut x = ScaledSums::new(vec![0.0; 64], vec![1.0; 64]);
+        let fit = |x: &ScaledSums, products| Epilogue::<u8>::limited(x).expect("numbers with limits").fit(products);
+        assert!(fit(&x, 9) && !fit(&x, 1 << 16));
+        x.addend = Some(AddedBytes { signed: false, factor: 1.0, most: f32::INFINITY });
+        assert!(fit(&x, 9));
+        for (low, high, expected) in [(-5.0, 5.0, true), (1e20, 2e20, false), (-2e20, -1e20, false)] {
+            x.functions[0] = Some(Function::Clip(low, high));
+            assert_eq!(fit(&x, 9), expected, "{low} {high}");
+        }
+        x.functions[0] = None;
+        x.addend = Some(AddedBytes { signed: false, factor: 1e9, most: f32::INFINITY });
+        assert!(!fit(&x, 9));
     }
 }

@@ -3,7 +3,7 @@
 use super::band::{BAND, Band, BandArgs, Products};
 use super::finish::Epilogue;
 use super::pack;
-use super::tile::{COLUMNS, GROUP, PANEL, Windows, sign_flip};
+use super::tile::{COLUMNS, GROUP, PANEL, Starts, Windows, sign_flip};
 use super::{Int8Result, Level, RoundTo};
 use crate::par::{Par, par_chunks_mut_scratch, par_columns_mut};
 use std::ops::Range;
@@ -158,6 +158,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
         let row_len = self.gemm.row_len();
         let (copied, scratch) = scratch.split_at_mut(self.gemm.copied_len(rows.len()));
         let mut band = Band::of(scratch);
+        let limited = self.epilogue.limited();
         let in_place = !self.rows.signed && k == row_len;
         let len = pack::panel_len(row_len);
         for first in rows.clone().step_by(BAND) {
@@ -169,6 +170,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
             let (data, stride) = if in_place { (data, self.stride) } else { (&copied[..count * row_len], row_len) };
             let windows = Windows::new(data, &[0], row_len / GROUP);
             let starts: [usize; BAND] = std::array::from_fn(|row| row * stride);
+            let starts = Starts::new(&starts[..count]);
             for column in columns.clone().step_by(COLUMNS) {
                 let width = COLUMNS.min(columns.end - column);
                 band.compute(&BandArgs {
@@ -177,10 +179,11 @@ impl<T: RoundTo> GemmJob<'_, T> {
                         windows,
                         panels: &self.packed[column / PANEL * len..][..width.div_ceil(PANEL) * len],
                     },
-                    starts: &starts[..count],
+                    starts,
                     columns: [column, width],
                     signed: self.rows.signed,
                     epilogue: self.epilogue,
+                    limited,
                     added: false,
                 });
                 for (row, results) in band.results.iter().enumerate().take(count) {
@@ -267,30 +270,53 @@ mod tests {
 
     #[test]
     fn bytes_of_sums_are_the_same_on_every_level() {
-        let k = 46;
         for (m, n) in [(1, 10), (1, 30), (1, 40), (1, 64), (7, 150), (49, 70)] {
-            let (a, w) = (bytes(3, m * k), bytes(4, n * k));
-            let w: Vec<i8> = w.into_iter().map(|b| b as i8).collect();
-            let factor: Vec<f32> = (0..n).map(|j| [1e-3, 5e-4, 1e30][j % 3]).collect();
-            let bias: Vec<f32> = (0..n).map(|j| (j * 77) as f32 - 2000.0).collect();
-            for (signed, relu) in [(false, false), (true, true), (true, false)] {
-                let rows = Rows { bytes: &a, signed };
-                let sums = product(Int8Gemm::new(n, k, Level::Portable), &Serial, m, rows, &w);
-                let result = |(i, sum): (usize, &i32)| {
-                    let v = (*sum as f32 + bias[i % n]) * factor[i % n];
-                    i8::round_to(if relu { v.max(0.0) } else { v })
-                };
-                let want: Vec<i8> = sums.iter().enumerate().map(result).collect();
-                let mut epilogue = ScaledSums::new(bias.clone(), factor.clone());
-                epilogue.functions[0] = relu.then_some(Function::Relu);
-                for &level in Level::ALL {
-                    let gemm = Int8Gemm::new(n, k, level);
-                    let mut packed = vec![0xa5; gemm.packed_len().unwrap()];
-                    gemm.pack(&w, &mut packed);
-                    let mut out = vec![99; m * n];
-                    gemm.run(&Serial, rows, &packed, &epilogue, &mut out);
-                    assert_eq!(out, want, "{level:?} {m} {n} {signed} {relu}");
+            for signed in [false, true] {
+                for (factors, bias) in [
+                    // Exact halves; the least and the largest results.
+                    ([1e-3, 1.0 / 64.0, 1e30], [77.0, -2000.0]),
+                    ([1e-3, 5e-4, 1.0 / 64.0], [77.0, -2000.0]),
+                    ([1e-3, -5e-4, 0.0], [77.0, -2000.0]),
+                    // No integers, and integers from which sums have more than 23 or 24 bits.
+                    ([1e-3, 5e-4, 1.0 / 64.0], [77.25, -2000.5]),
+                    ([1e-3, 5e-4, 1e-5], [77.0, 8_000_001.0]),
+                    ([1e-3, 5e-4, 1e-5], [77.0, -16_000_001.0]),
+                ] {
+                    let factor: Vec<f32> = (0..n).map(|j| factors[j % 3]).collect();
+                    let bias: Vec<f32> = (0..n).map(|j| bias[j / 3 % 2]).collect();
+                    check_bytes([m, n], signed, &bias, &factor);
                 }
+            }
+        }
+    }
+
+    /// Checks the bytes of a product with several functions against the definition.
+    fn check_bytes([m, n]: [usize; 2], signed: bool, bias: &[f32], factor: &[f32]) {
+        let k = 46;
+        let (a, w) = (bytes(3, m * k), bytes(4, n * k));
+        let w: Vec<i8> = w.into_iter().map(|b| b as i8).collect();
+        let rows = Rows { bytes: &a, signed };
+        let sums = product(Int8Gemm::new(n, k, Level::Portable), &Serial, m, rows, &w);
+        for function in [None, Some(Function::Relu), Some(Function::Clip(-70.0, 60.0)), Some(Function::Clip(3.0, 90.5))]
+        {
+            let number = |(i, sum): (usize, &i32)| {
+                let v = (*sum as f32 + bias[i % n]) * factor[i % n];
+                function.map_or(v, |function| function.apply(v, 1.0))
+            };
+            let numbers: Vec<f32> = sums.iter().enumerate().map(number).collect();
+            let mut epilogue = ScaledSums::new(bias.to_vec(), factor.to_vec());
+            epilogue.functions[0] = function;
+            for &level in Level::ALL {
+                let gemm = Int8Gemm::new(n, k, level);
+                let mut packed = vec![0xa5; gemm.packed_len().unwrap()];
+                gemm.pack(&w, &mut packed);
+                let (mut i8s, mut u8s) = (vec![99i8; m * n], vec![99u8; m * n]);
+                gemm.run(&Serial, rows, &packed, &epilogue, &mut i8s);
+                gemm.run(&Serial, rows, &packed, &epilogue, &mut u8s);
+                let (want_i8, want_u8): (Vec<i8>, Vec<u8>) =
+                    numbers.iter().map(|v| (i8::round_to(*v), u8::round_to(*v))).unzip();
+                assert_eq!(i8s, want_i8, "{level:?} {m} {n} {signed} {function:?} {bias:?} {factor:?}");
+                assert_eq!(u8s, want_u8, "{level:?} {m} {n} {signed} {function:?} {bias:?} {factor:?}");
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use super::finish::AddedBytes;
 use super::tile::{ByteEnd, COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
+use crate::par::PickedRows;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -150,7 +151,7 @@ unsafe fn tiles<D: Dot, const R: usize, const P: usize>(x: &TileArgs<'_>, panel:
                     TileEnd::Sums(out) => write_sums(sums, &mut out[tile * R + r], places[p]),
                     TileEnd::Bytes(end, out) => {
                         let bytes = narrowed(scales[p].limited(scales[p].numbers(*sums)));
-                        write_bytes(bytes, end.flip, out[tile * R + r], places[p]);
+                        write_bytes(bytes, end.flip, out.row(tile * R + r), places[p]);
                     }
                 }
             }
@@ -211,25 +212,19 @@ unsafe fn add_group<D: Dot, const LANE: usize, const R: usize, const P: usize>(
     }
 }
 
-/// Makes bytes of sums of 64 columns, and of rows that are added, if there are any, all bytes of which
-/// have bits flipped.
-pub(super) fn finish_rows(
-    end: &ByteEnd<'_>,
-    sums: &[Sums],
-    added: Option<(&[&[u8; COLUMNS]], u8)>,
-    out: &mut [&mut [u8; COLUMNS]],
-) {
+/// Makes bytes of sums of 64 columns, with rows that are added, if there are any.
+pub(super) fn finish_rows(end: &ByteEnd<'_>, sums: &[Sums], mut out: PickedRows<'_, u8>) {
     for at in (0..COLUMNS).step_by(PANEL) {
         let scale = PanelScale::read(end, end.first + at);
-        for (row, (sums, out)) in sums.iter().zip(&mut *out).enumerate() {
+        for (row, sums) in sums.iter().enumerate().take(out.len()) {
             // SAFETY: NEON is part of the baseline; rows have 64 columns.
             let mut v = scale.numbers(std::array::from_fn(|q| unsafe { vld1q_s32(sums.as_ptr().add(at + q * LANES)) }));
-            if let (Some((addend, flip)), Some((added, before))) = (added, end.sums.addend) {
+            if let (Some(addend), Some((added, before))) = (end.added, end.sums.addend) {
                 // SAFETY: as above.
-                let bytes = unsafe { veorq_u8(vld1q_u8(addend[row].as_ptr().add(at)), vdupq_n_u8(flip)) };
+                let bytes = unsafe { veorq_u8(vld1q_u8(addend.rows[row].as_ptr().add(at)), vdupq_n_u8(addend.flip)) };
                 v = add_bytes(added, limited(v, before), bytes);
             }
-            write_bytes(narrowed(scale.limited(v)), end.flip, out, at);
+            write_bytes(narrowed(scale.limited(v)), end.flip, out.row(row), at);
         }
     }
 }
@@ -329,7 +324,7 @@ fn write_sums(sums: &PanelSums, row: &mut Sums, at: usize) {
 
 /// Writes the bytes of 16 columns with some bits flipped.
 #[inline(always)]
-fn write_bytes(bytes: uint8x16_t, flip: u8, row: &mut [u8; COLUMNS], at: usize) {
+fn write_bytes(bytes: uint8x16_t, flip: u8, row: &mut [u8], at: usize) {
     let to = row[at..].first_chunk_mut::<PANEL>().expect("a row has whole panels");
     // SAFETY: NEON is part of the baseline; there are 16 bytes.
     unsafe { vst1q_u8(to.as_mut_ptr(), veorq_u8(bytes, vdupq_n_u8(flip))) }

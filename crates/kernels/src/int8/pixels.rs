@@ -57,11 +57,10 @@ impl PixelCell {
         (self.above(rows) + row - rows.start) * self.row_len() + self.shape.halo.left + column
     }
 
-    /// Places of neighbouring pixels in the cell of a piece, from this one on, as far as the piece
-    /// has them.
-    pub fn places(&self, rows: &Range<usize>, first: usize) -> [usize; BAND] {
+    /// Finds the places of neighbouring pixels in the cell of a piece, from this one on, as far as
+    /// the piece has them.
+    pub fn find(&self, rows: &Range<usize>, first: usize, places: &mut [usize; BAND]) {
         let (mut row, mut column) = (first / self.shape.w, first % self.shape.w);
-        let mut places = [0; BAND];
         let mut rest = &mut places[..];
         while !rest.is_empty() {
             let (some, others) = rest.split_at_mut((self.shape.w - column).min(rest.len()));
@@ -69,7 +68,6 @@ impl PixelCell {
             some.iter_mut().enumerate().for_each(|(i, place)| *place = begin + i);
             (rest, row, column) = (others, row + 1, 0);
         }
-        places
     }
 
     /// Writes the halo of a piece.

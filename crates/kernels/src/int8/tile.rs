@@ -2,8 +2,9 @@
 
 use super::Level;
 use super::amx::TileUnit;
-use super::finish::LimitedSums;
+use super::finish::{Conversion, LimitedSums};
 use super::pack::{CORRECTIONS, panel_len};
+use crate::par::PickedRows;
 use std::ops::Range;
 
 /// Columns that a panel of packed weights holds.
@@ -25,7 +26,7 @@ pub(super) enum TileEnd<'a, 'b> {
     /// Stores the sums.
     Sums(&'a mut [Sums]),
     /// Makes bytes of them, on levels that do so.
-    Bytes(ByteEnd<'a>, &'a mut [&'b mut [u8; COLUMNS]]),
+    Bytes(ByteEnd<'a>, PickedRows<'b, u8>),
 }
 
 /// The end of sums that become bytes.
@@ -36,8 +37,21 @@ pub(super) enum TileEnd<'a, 'b> {
 )]
 pub(super) struct ByteEnd<'a> {
     pub sums: LimitedSums<'a>,
+    /// The way in which sums in registers become numbers.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "other kernels have one way"))]
+    pub conversion: Conversion,
     /// The first column.
     pub first: usize,
+    /// Bits of each byte that are flipped.
+    pub flip: u8,
+    /// Rows that are added to results, if there is an addend. Such sums are stored first.
+    pub added: Option<AddedRows<'a>>,
+}
+
+/// Rows of bytes that are added to results.
+#[derive(Clone, Copy)]
+pub(super) struct AddedRows<'a> {
+    pub rows: &'a [&'a [u8; COLUMNS]],
     /// Bits of each byte that are flipped.
     pub flip: u8,
 }
@@ -50,12 +64,12 @@ impl ByteEnd<'_> {
     }
 }
 
-impl<'a, 'b> TileEnd<'a, 'b> {
+impl<'a> TileEnd<'a, '_> {
     /// Some of the rows.
-    pub fn part(&mut self, rows: Range<usize>) -> TileEnd<'_, 'b> {
+    pub fn part(&mut self, rows: Range<usize>) -> TileEnd<'_, '_> {
         match self {
             TileEnd::Sums(sums) => TileEnd::Sums(&mut sums[rows]),
-            TileEnd::Bytes(end, results) => TileEnd::Bytes(*end, &mut results[rows]),
+            TileEnd::Bytes(end, results) => TileEnd::Bytes(*end, results.part(rows, 0)),
         }
     }
 
@@ -76,6 +90,28 @@ impl<'a, 'b> TileEnd<'a, 'b> {
             TileEnd::Sums(sums) => sums,
             TileEnd::Bytes(..) => panic!("this level has no bytes in registers"),
         }
+    }
+}
+
+/// Offsets at which rows begin.
+#[derive(Clone, Copy)]
+pub(super) struct Starts<'a> {
+    rows: &'a [usize],
+    most: usize,
+}
+
+impl<'a> Starts<'a> {
+    pub fn new(rows: &'a [usize]) -> Starts<'a> {
+        Starts { rows, most: rows.iter().max().copied().unwrap_or(0) }
+    }
+
+    pub fn rows(&self) -> &'a [usize] {
+        self.rows
+    }
+
+    /// The largest of them.
+    pub fn most(&self) -> usize {
+        self.most
     }
 }
 
@@ -113,7 +149,8 @@ impl<'a> Windows<'a> {
         let len = panel_len(self.len());
         let count = panels.len() / len;
         assert!((1..=PANELS).contains(&count), "{count} panels");
-        let most = rows.iter().max().copied().unwrap_or(0);
+        let most = rows.most();
+        let rows = rows.rows();
         let end_of_rows = most.checked_add(self.reach).filter(|end| *end <= self.data.len());
         assert!(end_of_rows.is_some(), "a row at {most} ends after {} bytes", self.data.len());
         let all = TileArgs { starts: rows, windows: self, panels, panel_len: len, count, signed };
@@ -160,8 +197,7 @@ impl<'a> Windows<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct MultiplyArgs<'a> {
     pub level: Level,
-    /// Offsets of the rows.
-    pub rows: &'a [usize],
+    pub rows: Starts<'a>,
     pub panels: &'a [u8],
     /// Whether the data were signed.
     pub signed: bool,

@@ -1,11 +1,16 @@
 //! Tiles of products with AVX2 and AVX512-VNNI.
 
-use super::finish::{AddedBytes, ScaledSums, SumsBlock};
+use super::finish::{Conversion, ScaledSums, SumsBlock};
 use super::function::{Function, apply_each};
-use super::tile::{ByteEnd, COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
+use super::tile::{COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
+use crate::par::PickedRows;
 use std::arch::x86_64::*;
+use std::ops::Range;
 
+mod bytes;
 mod depthwise;
+pub(super) use bytes::finish_rows;
+use bytes::{Narrow, PanelScale, add_bytes};
 pub(super) use depthwise::{MOST_TAPS, depthwise_vnni};
 
 /// Bytes of the weights of a group of a panel.
@@ -61,20 +66,25 @@ unsafe fn vnni_high_tiles<const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_,
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_, '_>) {
     let (scales, narrow) = match &end {
-        TileEnd::Bytes(end, _) => (PanelScale::of(end), Narrow::of(end)),
+        TileEnd::Bytes(end, _) => (PanelScale::of(end, end.conversion), Narrow::of(end)),
         TileEnd::Sums(_) => ([PanelScale::none(); PANELS], Narrow::none()),
     };
+    let mut first = [_mm512_setzero_si512(); P];
+    for p in 0..P {
+        if x.signed {
+            let corrections = x.panel(p).wrapping_add(x.segments().len() * x.groups() * LINE);
+            // SAFETY: corrections follow the weights of a panel.
+            first[p] = unsafe { _mm512_loadu_si512(corrections.cast()) };
+        }
+        first[p] = _mm512_add_epi32(first[p], scales[p].first);
+    }
     for (tile, starts) in x.starts.as_chunks::<R>().0.iter().enumerate() {
         let mut sums = [[_mm512_setzero_si512(); P]; R];
         let mut weights = [std::ptr::null(); P];
         for p in 0..P {
             weights[p] = x.panel(p);
-        }
-        for p in 0..P {
-            // SAFETY: corrections follow the weights of a panel.
-            let first = unsafe { _mm512_loadu_si512(weights[p].add(x.segments().len() * x.groups() * LINE).cast()) };
             for r in 0..R {
-                sums[r][p] = if x.signed { first } else { _mm512_setzero_si512() };
+                sums[r][p] = first[p];
             }
         }
         for segment in x.segments() {
@@ -109,17 +119,41 @@ unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: 
                     }
                 }
             }
-            TileEnd::Bytes(_, out) => {
-                let out = &mut out[tile * R..][..R];
+            TileEnd::Bytes(end, out) => {
+                // Loops of a few instructions, which are unrolled: sums stay in registers.
+                match end.conversion {
+                    Conversion::Bits => {
+                        for r in 0..R {
+                            for p in 0..P {
+                                sums[r][p] = _mm512_cvtps_epi32(scales[p].of_bits(sums[r][p]));
+                            }
+                        }
+                    }
+                    Conversion::WholeBias => {
+                        for r in 0..R {
+                            for p in 0..P {
+                                sums[r][p] = _mm512_cvtps_epi32(scales[p].of_whole(sums[r][p]));
+                            }
+                        }
+                    }
+                    Conversion::Bias => {
+                        for r in 0..R {
+                            for p in 0..P {
+                                sums[r][p] = _mm512_cvtps_epi32(scales[p].of_sum(sums[r][p]));
+                            }
+                        }
+                    }
+                }
                 // Rows of few panels become bytes together.
                 let together = PANELS / P;
                 for group in 0..R.div_ceil(together) {
                     let first = group * together;
                     let integers = std::array::from_fn(|i| match (first + i / P, i % P) {
-                        (r, p) if i < together * P && r < R => _mm512_cvtps_epi32(scales[p].numbers(sums[r][p])),
+                        (r, p) if i < together * P && r < R => sums[r][p],
                         _ => _mm512_setzero_si512(),
                     });
-                    store_rows::<P>(narrow.in_order(integers), &mut out[first..R.min(first + together)]);
+                    let rows = tile * R + first..tile * R + R.min(first + together);
+                    store_rows::<P>(narrow.in_order(integers), rows, out);
                 }
             }
         }
@@ -128,159 +162,25 @@ unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: 
 
 /// Writes the bytes of P panels of a row after those of the row before it.
 #[inline]
-#[target_feature(enable = "avx512f")]
-fn store_rows<const P: usize>(bytes: __m512i, rows: &mut [&mut [u8; COLUMNS]]) {
-    // SAFETY: a row has 64 bytes.
-    unsafe {
-        match (P, rows) {
-            (1, rows) => {
-                let quarters: [__m128i; PANELS] = [
-                    _mm512_castsi512_si128(bytes),
-                    _mm512_extracti32x4_epi32::<1>(bytes),
-                    _mm512_extracti32x4_epi32::<2>(bytes),
-                    _mm512_extracti32x4_epi32::<3>(bytes),
-                ];
-                for (row, quarter) in rows.iter_mut().zip(quarters) {
-                    _mm_storeu_si128(row.as_mut_ptr().cast(), quarter);
-                }
-            }
-            (2, [first, second]) => {
-                _mm256_storeu_si256(first.as_mut_ptr().cast(), _mm512_castsi512_si256(bytes));
-                _mm256_storeu_si256(second.as_mut_ptr().cast(), _mm512_extracti64x4_epi64::<1>(bytes));
-            }
-            (_, [row, ..]) => _mm512_storeu_si512(row.as_mut_ptr().cast(), bytes),
-            (_, []) => {}
-        }
-    }
-}
-
-/// Narrows integers of 32 bits to bytes within limits.
-#[derive(Clone, Copy)]
-struct Narrow {
-    limits: [__m512i; 2],
-    signed: bool,
-    /// Bits of each byte that are flipped at last.
-    flip: __m512i,
-}
-
-impl Narrow {
-    /// Limits that are not used.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn none() -> Narrow {
-        let zero = _mm512_setzero_si512();
-        Narrow { limits: [zero; 2], signed: false, flip: zero }
-    }
-
-    /// Numbers may be limited after they are rounded, because rounding keeps their order.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn of(end: &ByteEnd<'_>) -> Narrow {
-        let limits = end.sums.limits.map(|limit| _mm512_set1_epi8(limit.round_ties_even() as i32 as i8));
-        Narrow { limits, signed: end.signed(), flip: _mm512_set1_epi8(end.flip as i8) }
-    }
-
-    /// Narrows four vectors, quarter by quarter.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn quarters(&self, [a, b, c, d]: [__m512i; PANELS]) -> __m512i {
-        let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
-        let [least, most] = self.limits;
-        let bytes = if self.signed {
-            _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(low, high), least), most)
-        } else {
-            _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), least), most)
-        };
-        _mm512_xor_si512(bytes, self.flip)
-    }
-
-    /// Narrows the results of four panels, in order.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn in_order(&self, panels: [__m512i; PANELS]) -> __m512i {
-        let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-        _mm512_permutexvar_epi32(order, self.quarters(panels))
-    }
-}
-
-/// Makes bytes of sums of 64 columns, and of rows that are added, if there are any, all bytes of
-/// which have bits flipped.
-///
-/// # Safety
-/// The machine has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) unsafe fn finish_rows(
-    end: &ByteEnd<'_>,
-    sums: &[Sums],
-    added: Option<(&[&[u8; COLUMNS]], u8)>,
-    out: &mut [&mut [u8; COLUMNS]],
-) {
-    let (scales, narrow) = (PanelScale::of(end), Narrow::of(end));
-    let limits = end.sums.limits.map(|limit| _mm512_set1_ps(limit));
-    let rounded = |v| _mm512_cvtps_epi32(_mm512_min_ps(_mm512_max_ps(v, limits[0]), limits[1]));
-    let (Some((addend, addend_flip)), Some((factor, before))) = (added, end.sums.addend) else {
-        for (sums, out) in sums.iter().zip(out) {
-            // SAFETY: rows have 64 columns.
-            unsafe {
-                let integers = std::array::from_fn(|p| {
-                    rounded(scales[p].numbers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast())))
-                });
-                _mm512_storeu_si512(out.as_mut_ptr().cast(), narrow.in_order(integers));
+fn store_rows<const P: usize>(bytes: __m512i, rows: Range<usize>, out: &mut PickedRows<'_, u8>) {
+    let half = |i: usize| {
+        if i == 0 { _mm512_castsi512_si256(bytes) } else { _mm512_extracti64x4_epi64::<1>(bytes) }
+    };
+    for (i, row) in rows.enumerate() {
+        let row = out.row(row);
+        assert!(row.len() >= P * PANEL);
+        let to = row.as_mut_ptr();
+        // SAFETY: the row has the bytes of all panels.
+        unsafe {
+            match P {
+                1 if i % 2 == 0 => _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(half(i / 2))),
+                1 => _mm_storeu_si128(to.cast(), _mm256_extracti128_si256::<1>(half(i / 2))),
+                2 => _mm256_storeu_si256(to.cast(), half(i)),
+                3 => _mm512_mask_storeu_epi32(to.cast(), 0x0fff, bytes),
+                _ => _mm512_storeu_si512(to.cast(), bytes),
             }
         }
-        return;
-    };
-    let before = before.map(|limit| _mm512_set1_ps(limit));
-    let addend_flip = _mm_set1_epi8(addend_flip as i8);
-    for ((sums, addend), out) in sums.iter().zip(addend).zip(out) {
-        // SAFETY: rows have 64 columns.
-        unsafe {
-            let integers = std::array::from_fn(|p| {
-                let v = scales[p].numbers(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast()));
-                let bytes = _mm_loadu_si128(addend.as_ptr().add(p * PANEL).cast());
-                let bytes = _mm_xor_si128(bytes, addend_flip);
-                rounded(add_bytes(factor, _mm512_min_ps(_mm512_max_ps(v, before[0]), before[1]), bytes))
-            });
-            _mm512_storeu_si512(out.as_mut_ptr().cast(), narrow.in_order(integers));
-        }
-    }
-}
-
-/// Biases and factors that make numbers of the sums of 16 columns.
-#[derive(Clone, Copy)]
-struct PanelScale {
-    bias: __m512,
-    factor: __m512,
-}
-
-impl PanelScale {
-    /// A scale that is not used.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn none() -> PanelScale {
-        PanelScale { bias: _mm512_setzero_ps(), factor: _mm512_setzero_ps() }
-    }
-
-    /// Reads the scales of the panels from the first column on.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn of(end: &ByteEnd<'_>) -> [PanelScale; PANELS] {
-        std::array::from_fn(|p| {
-            // Columns after the last panel are not part of results.
-            let read =
-                |values: &[f32]| match values.get(end.first + p * PANEL..).and_then(<[f32]>::first_chunk::<PANEL>) {
-                    // SAFETY: there are 16 numbers.
-                    Some(values) => unsafe { _mm512_loadu_ps(values.as_ptr()) },
-                    None => _mm512_setzero_ps(),
-                };
-            PanelScale { bias: read(end.sums.bias), factor: read(end.sums.factor) }
-        })
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn numbers(&self, sums: __m512i) -> __m512 {
-        _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums), self.bias), self.factor)
     }
 }
 
@@ -369,7 +269,7 @@ pub(super) unsafe fn finish_bytes(x: &ScaledSums, block: &SumsBlock<'_>, signed:
             for (panel, v) in values.iter_mut().enumerate() {
                 // SAFETY: rows of addends have 64 columns.
                 let bytes = unsafe { _mm_loadu_si128(block.addend[row].as_ptr().add(panel * PANEL).cast()) };
-                *v = add_bytes(added, *v, bytes);
+                *v = _mm512_min_ps(add_bytes(added, *v, bytes), _mm512_set1_ps(added.most));
             }
         }
         apply(x.functions[1], x.unit, values);
@@ -398,15 +298,6 @@ fn apply(function: Option<Function>, unit: f32, values: &mut [__m512]) {
             apply_each(function, unit, numbers);
         }
     }
-}
-
-/// Adds bytes times a factor, rounded once.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn add_bytes(added: AddedBytes, v: __m512, bytes: __m128i) -> __m512 {
-    let numbers = if added.signed { _mm512_cvtepi8_epi32(bytes) } else { _mm512_cvtepu8_epi32(bytes) };
-    let sums = _mm512_fmadd_ps(_mm512_cvtepi32_ps(numbers), _mm512_set1_ps(added.factor), v);
-    _mm512_min_ps(sums, _mm512_set1_ps(added.most))
 }
 
 /// Rounds as `RoundTo` does: half to even, NaN to zero, within the type.

@@ -98,15 +98,24 @@ fn cells_cover_the_rows_between_their_bounds_once() {
 }
 
 #[test]
-fn rows_of_a_cell_are_lent_together_in_order_only() {
+fn picked_rows_of_a_cell_are_lent_one_by_one() {
     let mut out = [0usize; 4 * 3];
     par_cells_mut(&Serial, &mut out, 3, &[0, 4], 2, 0, |_, start, mut cell, _| {
-        for (i, row) in cell.rows(&[0, 2, 3]).into_iter().enumerate() {
-            row.fill(10 * start + i + 1);
+        let mut rows = cell.picked(&[0, 2, 3, 4]);
+        let width = rows.width();
+        for i in 0..3 {
+            rows.row(i).fill(10 * start + i + 1);
         }
-        for wrong in [[1, 1], [2, 0], [3, 4]] {
-            let lend = std::panic::AssertUnwindSafe(|| cell.rows(&wrong).len());
-            assert!(std::panic::catch_unwind(lend).is_err(), "{wrong:?}");
+        assert_eq!(rows.part(1..3, width - 1).row(0), [10 * start + 2]);
+        let wrong: [fn(&mut Columns<'_, usize>) -> usize; 4] = [
+            |cell| cell.picked(&[0, 2, 3, 4]).row(3).len(),
+            |cell| cell.picked(&[0]).row(1).len(),
+            |cell| cell.picked(&[0]).part(0..1, 3).len(),
+            |cell| cell.picked(&[0]).part(0..2, 0).len(),
+        ];
+        for wrong in wrong {
+            let lend = std::panic::AssertUnwindSafe(|| wrong(&mut cell));
+            assert!(std::panic::catch_unwind(lend).is_err());
         }
     });
     assert_eq!(out, [1, 1, 21, 0, 0, 0, 2, 2, 22, 3, 3, 23]);

@@ -5,7 +5,7 @@ use crate::blocked::chunks::ChunkGrid;
 use crate::int8::RoundTo;
 use crate::int8::band::{BAND, Band};
 use crate::int8::pixels::PixelCell;
-use crate::int8::tile::{COLUMNS, PANEL, sign_flip};
+use crate::int8::tile::{AddedRows, COLUMNS, PANEL, Starts, sign_flip};
 use crate::par::{Columns, Par, par_cells_mut};
 use std::ops::Range;
 
@@ -31,10 +31,14 @@ impl<T: RoundTo> ConvJob<'_, T> {
             let data = &data[image * self.image_len..][..self.image_len];
             let end = (column + cell.width()).min(self.conv.filters);
             let mut band = Band::of(scratch);
+            let (mut starts, mut places) = ([0; BAND], [0; BAND]);
             for pixel in (rows.start * shape.w..rows.end * shape.w).step_by(BAND) {
                 let count = BAND.min(rows.end * shape.w - pixel);
-                let (starts, places) = (&self.starts(pixel, count), &cells.places(&rows, pixel));
-                let pixels = PixelBand { image: first + image, first: pixel, count, starts, places };
+                let starts = &mut starts[..count];
+                self.find_starts(pixel, starts);
+                cells.find(&rows, pixel, &mut places);
+                let starts = Starts::new(starts);
+                let pixels = PixelBand { image: first + image, first: pixel, count, starts, places: &places };
                 for tile in self.tiles(column..end) {
                     self.multiply_tile(data, &pixels, tile, &mut band, (&mut cell, column, cells.zero));
                 }
@@ -52,23 +56,20 @@ impl<T: RoundTo> ConvJob<'_, T> {
         (cell, column, zero): (&mut Columns<'_, u8>, usize, u8),
     ) {
         let (at, count) = (tile.start - column, pixels.count);
-        let args = self.band_of(data, &pixels.starts[..count], [tile.start, tile.len()]);
+        let args = self.band_of(data, pixels.starts, [tile.start, tile.len()]);
         if self.has_whole_tiles()
             && count == BAND
-            && let Some(end) = args.in_vectors(zero)
+            && let Some(mut end) = args.in_vectors(zero)
         {
-            let rows = cell.rows(pixels.places);
-            let mut rows = rows.map(|row| row[at..].first_chunk_mut().expect("pixels are whole tiles"));
-            return match self.operands.addend {
-                Some(addend) => {
-                    let mut from = [&[0; COLUMNS]; BAND];
-                    self.each_added(pixels, |i, pixel| {
-                        from[i] = pixel[tile.start..].first_chunk().expect("pixels are whole tiles");
-                    });
-                    band.run_added(&args, &end, (&from, sign_flip(addend.signed)), &mut rows);
-                }
-                None => band.run_to(&args, &end, &mut rows),
-            };
+            let mut from;
+            if let Some(addend) = self.operands.addend {
+                from = [&[0; COLUMNS]; BAND];
+                self.each_added(pixels, |i, pixel| {
+                    from[i] = pixel[tile.start..].first_chunk().expect("pixels are whole tiles");
+                });
+                end.added = Some(AddedRows { rows: &from, flip: sign_flip(addend.signed) });
+            }
+            return band.run_to(&args, &end, cell.picked(pixels.places).part(0..BAND, at));
         }
         self.read_added(pixels, &tile, band);
         band.compute(&args);
@@ -139,7 +140,7 @@ struct PixelBand<'a> {
     first: usize,
     count: usize,
     /// Offsets of the windows.
-    starts: &'a [usize; BAND],
+    starts: Starts<'a>,
     /// Rows of the pixels in the cell.
     places: &'a [usize; BAND],
 }

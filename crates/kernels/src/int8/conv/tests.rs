@@ -230,7 +230,8 @@ fn check_pixels<T: Int8Result + PartialEq>(
     let mut packed = vec![0x5a; planes.packed_len().unwrap()];
     planes.pack(&weights, &mut packed);
     let mut epilogue = scales(filters);
-    epilogue.functions[1] = Some(Function::Relu);
+    // Limits before the addend, and none.
+    epilogue.functions = [added.filter(|signed| *signed).map(|_| Function::Clip(-9.5, 30.0)), Some(Function::Relu)];
     epilogue.addend = added.map(|signed| AddedBytes { signed, factor: 0.25, most: 127.0 });
     let run = |conv: &Int8Conv, data: &[u8], addend: &[u8], len: usize| {
         let mut out = vec![T::round_to(77.0); len];

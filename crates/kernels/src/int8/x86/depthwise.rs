@@ -5,8 +5,9 @@
 //! 16. Narrowing to bytes works the same way, and puts them in order again.
 
 use super::super::depthwise::{CHANNELS, DepthwiseArgs};
+use super::super::finish::Conversion;
 use super::super::tile::{ByteEnd, PANEL, PANELS, TileEnd};
-use super::Narrow;
+use super::bytes::{Narrow, PanelScale};
 use std::arch::x86_64::*;
 
 /// Taps that are multiplied together.
@@ -44,14 +45,18 @@ unsafe fn channels<const HALVES: usize>(x: &DepthwiseArgs<'_>, end: TileEnd<'_, 
         Some(_) => (t < 3).then_some(3 * t + group),
         None => Some(group * TAPS + t).filter(|tap| *tap < taps),
     };
-    let mut weights = [[_mm512_setzero_si512(); PANELS]; MOST_TAPS / TAPS];
+    // Zeros for the most groups would take a tenth of the time.
+    let mut weights = [const { std::mem::MaybeUninit::<Quarters>::uninit() }; MOST_TAPS / TAPS];
     for (g, weights) in weights.iter_mut().enumerate().take(groups) {
-        *weights = interleaved(|t| match tap(g, t) {
+        weights.write(interleaved(|t| match tap(g, t) {
             // SAFETY: promised by the caller.
             Some(tap) => unsafe { read([x.weights.as_ptr().wrapping_add(tap * x.width); HALVES]) },
             None => _mm512_setzero_si512(),
-        });
+        }));
     }
+    // SAFETY: these were written.
+    let weights = unsafe { weights[..groups].assume_init_ref() };
+    let columns = columns.zip(weights.first_chunk::<3>());
     let first = out.first;
     let mut held = [[_mm512_setzero_si512(); PANELS]; 3];
     let mut before = [usize::MAX; HALVES];
@@ -59,7 +64,7 @@ unsafe fn channels<const HALVES: usize>(x: &DepthwiseArgs<'_>, end: TileEnd<'_, 
     for i in 0..out.each {
         let windows = out.windows(x, i);
         let mut sums = first;
-        if let Some(columns) = &columns {
+        if let Some((columns, weights)) = &columns {
             // SAFETY: promised by the caller.
             let column = |column| unsafe { columns.read(x.data, windows, column) };
             held = if columns.is_next(before, windows, 1) {
@@ -70,14 +75,14 @@ unsafe fn channels<const HALVES: usize>(x: &DepthwiseArgs<'_>, end: TileEnd<'_, 
                 [column(0), column(1), column(2)]
             };
             before = windows;
-            for (data, weights) in held.iter().zip(&weights) {
+            for (data, weights) in held.iter().zip(*weights) {
                 for q in 0..PANELS {
                     sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
                 }
             }
         } else {
             let rows = windows.map(|start| x.data.as_ptr().wrapping_add(start));
-            for (g, weights) in weights.iter().enumerate().take(groups) {
+            for (g, weights) in weights.iter().enumerate() {
                 let data = interleaved(|t| match x.segments.get(g * TAPS + t) {
                     // SAFETY: promised by the caller.
                     Some(segment) => unsafe { read(rows.map(|row| row.wrapping_add(*segment))) },
@@ -157,6 +162,10 @@ impl<'a, 'b, const HALVES: usize> Out<'a, 'b, HALVES> {
             TileEnd::Bytes(end, _) => Some(QuarterScale::read(end, Self::WIDTH)),
             TileEnd::Sums(_) => None,
         };
+        let first = match &scale {
+            Some(scale) => std::array::from_fn(|q| _mm512_add_epi32(first[q], scale.scales[q].first)),
+            None => first,
+        };
         Out { end, scale, first, count: x.starts.len(), each: x.starts.len().div_ceil(HALVES) }
     }
 
@@ -176,15 +185,15 @@ impl<'a, 'b, const HALVES: usize> Out<'a, 'b, HALVES> {
             (TileEnd::Bytes(_, out), Some(scale)) => {
                 let bytes = scale.bytes(sums);
                 for (half, row) in rows.enumerate() {
-                    // SAFETY: a row has 64 bytes.
+                    let row = out.row(row);
+                    assert!(row.len() >= Self::WIDTH);
+                    let to = row.as_mut_ptr();
+                    // SAFETY: the row has the bytes of a half, or of all.
                     unsafe {
                         match (HALVES, half) {
-                            (1, _) => _mm512_storeu_si512(out[row].as_mut_ptr().cast(), bytes),
-                            (_, 0) => _mm256_storeu_si256(out[row].as_mut_ptr().cast(), _mm512_castsi512_si256(bytes)),
-                            _ => {
-                                let high = _mm512_extracti64x4_epi64::<1>(bytes);
-                                _mm256_storeu_si256(out[row].as_mut_ptr().cast(), high);
-                            }
+                            (1, _) => _mm512_storeu_si512(to.cast(), bytes),
+                            (_, 0) => _mm256_storeu_si256(to.cast(), _mm512_castsi512_si256(bytes)),
+                            _ => _mm256_storeu_si256(to.cast(), _mm512_extracti64x4_epi64::<1>(bytes)),
                         }
                     }
                 }
@@ -250,10 +259,10 @@ fn turned([a, b, c, d]: Quarters) -> Quarters {
     ]
 }
 
-/// Biases and factors that make numbers of interleaved sums, and bytes of them.
+/// Makes bytes of interleaved sums.
 struct QuarterScale {
-    bias: [__m512; PANELS],
-    factor: [__m512; PANELS],
+    scales: [PanelScale; PANELS],
+    conversion: Conversion,
     narrow: Narrow,
 }
 
@@ -270,7 +279,9 @@ impl QuarterScale {
             let panels = std::array::from_fn(|p| unsafe { _mm512_loadu_si512(some.as_ptr().add(p * PANEL).cast()) });
             turned(panels).map(|quarter| _mm512_castsi512_ps(quarter))
         };
-        QuarterScale { bias: read(end.sums.bias), factor: read(end.sums.factor), narrow: Narrow::of(end) }
+        let (bias, factor, conversion) = (read(end.sums.bias), read(end.sums.factor), end.conversion);
+        let scales = std::array::from_fn(|q| PanelScale::new(conversion, bias[q], factor[q]));
+        QuarterScale { scales, conversion, narrow: Narrow::of(end) }
     }
 
     /// The bytes of 64 channels in order.
@@ -278,8 +289,12 @@ impl QuarterScale {
     #[target_feature(enable = "avx512f,avx512bw")]
     fn bytes(&self, sums: Quarters) -> __m512i {
         self.narrow.quarters(std::array::from_fn(|q| {
-            let v = _mm512_mul_ps(_mm512_add_ps(_mm512_cvtepi32_ps(sums[q]), self.bias[q]), self.factor[q]);
-            _mm512_cvtps_epi32(v)
+            let (scale, sum) = (&self.scales[q], sums[q]);
+            _mm512_cvtps_epi32(match self.conversion {
+                Conversion::Bits => scale.of_bits(sum),
+                Conversion::WholeBias => scale.of_whole(sum),
+                Conversion::Bias => scale.of_sum(sum),
+            })
         }))
     }
 }
