@@ -29,14 +29,18 @@ def judgement(done) -> dict:
 
 
 @pytest.mark.timeout(620)
-@pytest.mark.parametrize("orders", ["1-2", pytest.param("0-5", marks=pytest.mark.slow)])
-def test_every_kernel_gives_what_the_cpu_gives(orders: str, gpus, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["--orders", "1-2", "--daily"], pytest.param(["--orders", "0-5"], marks=pytest.mark.slow)],
+    ids=["1-2", "0-5"],
+)
+def test_every_kernel_gives_what_the_cpu_gives(arguments: list[str], gpus, tmp_path: Path) -> None:
     """The threads of a block run in several orders, if it has barriers: warps take turns or run
     ahead, copies come early or late.
     """
     names = tmp_path / "launched"
     env = {**gpus, "STANDIN_LAUNCHED": str(names), "STANDIN_DELAY_US": "0"}
-    found = judgement(kernels(env, "--orders", orders, timeout=600))
+    found = judgement(kernels(env, *arguments, timeout=600))
     assert found["wrong"] == []
     assert found["calls"] > 1000
     # GPUs without warpgroup instructions have other kernels for large products.
