@@ -145,14 +145,17 @@ def standin() -> dict[str, str]:
     """Variables for a child with the stand-in for the CUDA driver, which is built if it is not."""
     if shutil.which("cargo") is None:
         pytest.skip("the stand-in for the CUDA driver is built by cargo, which is not there")
-    command = ["cargo", "build", "--quiet", "--locked", "-p", "mxrt-cuda-standin"]
-    subprocess.run(command, check=True, cwd=ROOT, timeout=600)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    # Of the workspace, as `make test-rust` builds it: with other features all would be built again.
+    command = ["cargo", "test", "--quiet", "--locked", "--workspace", "--test=faults", "--no-run"]
+    command += ["--message-format=json"]
+    built = subprocess.run(command, check=True, cwd=ROOT, timeout=600, stdout=subprocess.PIPE, text=True).stdout
+    files = [file for line in built.splitlines() for file in json.loads(line).get("filenames", [])]
+    [library] = [file for file in files if file.endswith("/libmxrt_standin.so")]
     folder = WORK / "standin"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("libcuda.so", "libcuda.so.1"):
         (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(target / "debug" / "libmxrt_standin.so")
+        (folder / name).symlink_to(library)
     kernels = {"STANDIN_KERNELS": str(host_kernels()), "MXRT_CACHE_DIR": str(WORK / "compiled")}
     return {"LD_LIBRARY_PATH": str(folder), "STANDIN_DEVICES": "2", **kernels}
 
