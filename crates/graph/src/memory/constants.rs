@@ -6,6 +6,7 @@
 //! fingerprint ([`SHARED`]). After a `set_data` the next request computes again what depends on it.
 
 use super::kept::files_of;
+use super::offsets::ordered;
 use super::shared::SHARED;
 use crate::ir::Value;
 use crate::plan::{
@@ -29,8 +30,8 @@ impl ConstPlan {
     /// Orders the slots so that constant values are kept as briefly as possible. `inputs` are the
     /// types of the graph's inputs.
     pub fn new(nodes: HashMap<usize, ConstNode>, slots: Vec<ConstSlot>, inputs: &[TensorType]) -> ConstPlan {
-        let mut order: Vec<usize> = (0..slots.len()).collect();
-        order.sort_by_key(|s| slots[*s].source.values().iter().map(|value| value.node()).max());
+        let last = |slot: &ConstSlot| slot.source.values().iter().map(|value| value.node().map_or(0, |n| n + 1)).max();
+        let order = ordered(slots.len(), |s| [last(&slots[s]).unwrap_or(0), 0]);
         let in_order: Vec<&[Value]> = order.iter().map(|s| slots[*s].source.values()).collect();
         let UsedValues { ends, params } = UsedValues::of(&nodes, &in_order);
         let params = params.into_iter().filter_map(|p| Some((p, inputs.get(p)?.clone()))).collect();

@@ -19,12 +19,23 @@ pub fn aligned(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX - ALIGN + 1)
 }
 
+/// The numbers below `count` by the keys that they have; with equal keys they keep their order. The
+/// code that sorts is compiled once for all keys.
+pub(crate) fn ordered(count: usize, key: impl Fn(usize) -> [usize; 2]) -> Vec<usize> {
+    let entry = |i| {
+        let [first, second] = key(i);
+        [first, second, i]
+    };
+    let mut keys: Vec<[usize; 3]> = (0..count).map(entry).collect();
+    keys.sort_unstable();
+    keys.iter().map(|[.., i]| *i).collect()
+}
+
 /// Gives every value an offset so that values in use at the same time never share bytes. Returns
 /// the offsets and the size of the arena. The largest values come first, each in the lowest gap
 /// that fits (a common heuristic for this packing).
 pub fn assign(values: &[Lifetime]) -> (Vec<usize>, usize) {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by_key(|i| (std::cmp::Reverse(values[*i].bytes), values[*i].first));
+    let order = ordered(values.len(), |i| [usize::MAX - values[i].bytes, values[i].first]);
     let mut offsets = vec![0; values.len()];
     let mut placed = PlacedLifetimes::new(values);
     let mut total = 0;

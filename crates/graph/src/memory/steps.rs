@@ -3,7 +3,7 @@
 
 use super::arena::{Arena, StepMemory, StepUse};
 use super::join::Joined;
-use super::offsets::aligned;
+use super::offsets::{aligned, ordered};
 use crate::ir::{Value, ValueMap};
 use crate::plan::{ArenaPiece, OperandPlace, PackedPlace, Step, StepNeed};
 use std::ops::Range;
@@ -171,9 +171,8 @@ impl WrittenBytes {
 
 /// Orders the pieces of a step by offset and renumbers its operands.
 fn sort_pieces(step: &mut Step, pieces: Vec<ArenaPiece>) {
-    let mut order: Vec<usize> = (0..pieces.len()).collect();
     // Empty values may share an offset with their neighbour: they come first.
-    order.sort_by_key(|i| (pieces[*i].offset, pieces[*i].bytes));
+    let order = ordered(pieces.len(), |i| [pieces[i].offset, pieces[i].bytes]);
     let mut new_number = vec![0; pieces.len()];
     for (new, old) in order.iter().enumerate() {
         new_number[*old] = new;

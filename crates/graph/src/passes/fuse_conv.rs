@@ -85,8 +85,7 @@ fn match_group(
     }
     if let Some([a, b]) = summands(node, types) {
         // The later layer takes the sum, so that the other operand exists when it runs.
-        let mut candidates: Vec<(Value, Value)> = vec![(a, b), (b, a)];
-        candidates.sort_by_key(|(layer, _)| std::cmp::Reverse(*layer));
+        let candidates = if b > a { [(b, a), (a, b)] } else { [(a, b), (b, a)] };
         for (layer, residual) in candidates {
             if layer == residual {
                 continue;

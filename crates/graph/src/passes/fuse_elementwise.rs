@@ -117,10 +117,10 @@ fn step(node: &GraphNode, reads: &[StepInput]) -> Option<String> {
 }
 
 fn fused(graph: &Graph, types: &Types, new: &Rewriter, members: &[usize], n: usize) -> Result<GraphNode, OpError> {
-    let mut read = inputs(graph, members);
     let repeats = |value: &Value| types.get(value) != types.get(&Value::Node(n, 0));
     // What repeats comes last.
-    read.sort_by_key(repeats);
+    let (mut read, repeated): (Vec<Value>, Vec<Value>) = inputs(graph, members).into_iter().partition(|v| !repeats(v));
+    read.extend(repeated);
     let source = |value: &Value| match value {
         Value::Node(n, _) if members.contains(n) => StepInput::Step(members.iter().position(|m| m == n).unwrap_or(0)),
         _ => StepInput::Input(read.iter().position(|v| v == value).unwrap_or(0)),

@@ -175,7 +175,8 @@ impl CachedOp {
     }
 
     fn on_host(&self, context: Context, lacking: &[usize]) -> String {
-        let names: BTreeSet<&str> = lacking.iter().map(|n| self.source.nodes[*n].stands_for).collect();
+        let mut names = BTreeSet::new();
+        names.extend(lacking.iter().map(|n| self.source.nodes[*n].stands_for));
         let names: Vec<&str> = names.into_iter().collect();
         format!("{context} has no kernel for {}: run on the host, with copies around (fallback)", names.join(", "))
     }

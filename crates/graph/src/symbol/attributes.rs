@@ -70,7 +70,9 @@ impl Symbol {
     /// Attributes of all nodes that have any, by node name. Keys that are kept as `__key__` are also
     /// there as `key`.
     pub fn attr_dict(&self) -> BTreeMap<String, BTreeMap<String, String>> {
-        self.kept_attr_dict().into_iter().map(|(node, attrs)| (node, with_plain_keys(attrs))).collect()
+        let mut all = self.kept_attr_dict();
+        all.values_mut().for_each(|attrs| *attrs = with_plain_keys(std::mem::take(attrs)));
+        all
     }
 
     /// Attributes of all nodes that have any, by node name, as they are kept.

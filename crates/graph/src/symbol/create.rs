@@ -70,7 +70,11 @@ impl Symbol {
 
 /// Puts MXNet's five bare keys (`lr_mult`, …) into their hidden form.
 fn hide(attrs: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, OpError> {
-    attrs.into_iter().map(|(key, value)| hidden_key(&key, &value).map(|key| (key, value))).collect()
+    let mut hidden = BTreeMap::new();
+    for (key, value) in attrs {
+        hidden.insert(hidden_key(&key, &value)?, value);
+    }
+    Ok(hidden)
 }
 
 /// The name of the variable made for a missing input.

@@ -34,7 +34,8 @@ pub(super) fn capture_constants(graph: &Graph, constant: &[bool], n: usize) -> G
 /// Copies output `o` of the constant node `m`, and all that it depends on, to the beginning of graph
 /// `g`. Returns the value there.
 fn import(graph: &Graph, m: usize, o: usize, reads: &mut Vec<Value>, flow: &mut Flow, g: usize) -> Value {
-    let mut needed = BTreeSet::from([m]);
+    let mut needed = BTreeSet::new();
+    needed.insert(m);
     let mut open = vec![m];
     while let Some(n) = open.pop() {
         let read = graph.nodes[n].inputs.iter().filter_map(|value| value.node());

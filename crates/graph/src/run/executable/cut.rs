@@ -6,7 +6,7 @@
 
 use super::capture::capture_constants;
 use crate::ir::{Graph, GraphInput, GraphNode, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Source of a value that a stage reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,11 +151,12 @@ impl<'a> Cutter<'a> {
     /// Cuts. Nodes that `is_stage` holds for are stages of their own.
     fn cut(mut self, is_stage: impl Fn(&GraphNode) -> bool) -> Cut {
         let graph = self.graph;
-        let operators: BTreeMap<usize, GraphNode> = (0..graph.nodes.len())
+        let operators: HashMap<usize, GraphNode> = (0..graph.nodes.len())
             .filter(|n| is_stage(&graph.nodes[*n]))
             .map(|n| (n, capture_constants(graph, &self.constant, n)))
             .collect();
-        let mut levels: BTreeMap<LevelKey, Level> = BTreeMap::from([((0, 0, 0), Level::default())]);
+        let mut levels: BTreeMap<LevelKey, Level> = BTreeMap::new();
+        levels.insert((0, 0, 0), Level::default());
         for n in 0..graph.nodes.len() {
             let level = levels.entry(self.levels[n]).or_default();
             if let Some(node) = operators.get(&n) {
@@ -179,7 +180,7 @@ impl<'a> Cutter<'a> {
             stages.extend(self.segment(place, &nodes));
             for n in after {
                 let node = operators[&n].clone();
-                let read: BTreeSet<Value> = node.inputs_read().collect();
+                let read: HashSet<Value> = node.inputs_read().collect();
                 let source = |v: &Value| if read.contains(v) { self.source(*v) } else { ValueSource::Unread };
                 let sources = node.inputs.iter().map(source).collect();
                 let makes = (0..graph.nodes[n].values()).map(|o| Value::Node(n, o));
@@ -191,7 +192,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Holds what node `n` reads of other stages.
-    fn hold_for(&mut self, n: usize, operators: &BTreeMap<usize, GraphNode>) {
+    fn hold_for(&mut self, n: usize, operators: &HashMap<usize, GraphNode>) {
         let graph = self.graph;
         for value in &graph.nodes[n].inputs {
             let Value::Node(m, _) = *value else { continue };

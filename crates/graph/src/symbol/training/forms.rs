@@ -59,8 +59,9 @@ fn add(op: &str, name: String, inputs: Vec<NodeEntry>, attrs: &[(&str, &str)]) -
             format!("training needs the operator {op}, which is absent"),
         ));
     };
-    let attrs = attrs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Ok(NodeEntry::new(Node::operator(def, name, attrs, inputs)?, 0))
+    let mut texts = BTreeMap::new();
+    texts.extend(attrs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    Ok(NodeEntry::new(Node::operator(def, name, texts, inputs)?, 0))
 }
 
 /// The node with another value of an attribute.
