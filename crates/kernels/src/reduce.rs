@@ -20,7 +20,7 @@ pub use moments::{row_square_sums, row_sums};
 
 /// Makes [`Reduction`] and the choice between its folds from the table.
 macro_rules! define_reductions {
-    ($($name:ident $([$($operator:literal)*])? $doc:literal { float: $float:ty, integers: $integers:ty })*) => {
+    ($($name:ident $([$($operator:literal)*])? $doc:literal { float: $float:ty, integers: $integers:ty, finish: $finish:ident })*) => {
         /// Reductions over axes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Reduction {
@@ -30,8 +30,8 @@ macro_rules! define_reductions {
         /// The fold of a reduction for the element type.
         fn folds_of<T: Element>(op: Reduction) -> Folds<T> {
             match op {
-                $(Reduction::$name if T::FLOAT => Folds::of::<$float>(),)*
-                $(Reduction::$name => Folds::of::<$integers>(),)*
+                $(Reduction::$name if T::FLOAT => Folds::of::<$float>(Finish::$finish),)*
+                $(Reduction::$name => Folds::of::<$integers>(Finish::$finish),)*
             }
         }
     };
@@ -61,18 +61,34 @@ pub fn reduce<T: Element>(par: &dyn Par, op: Reduction, x: &[T], shape: &[usize]
 
 /// A fold as functions. The code that cuts and walks arrays is compiled once for each element type.
 struct Folds<T> {
+    finish: Finish,
     /// result of an empty reduction
-    nothing: fn() -> T,
-    rows: fn(&[T], &Space<1>, usize) -> T,
-    blocks: fn(&dyn Par, &[T], &Space<1>, usize) -> T,
-    columns: fn(&[T], &Space<1>, usize, &mut [T]),
-    tall: fn(&dyn Par, &[T], &Space<1>, usize, &mut [T]),
+    nothing: fn(Finish) -> T,
+    rows: fn(&[T], &Gone) -> T,
+    blocks: fn(&dyn Par, &[T], &Gone) -> T,
+    columns: fn(&[T], &Gone, &mut [T]),
+    tall: fn(&dyn Par, &[T], &Gone, &mut [T]),
+}
+
+/// The axes that are reduced, and how totals of them finish.
+struct Gone {
+    space: Space<1>,
+    /// elements of a total
+    count: usize,
+    finish: Finish,
+}
+
+impl Gone {
+    fn result<T: Element, F: Fold<T>>(&self, total: F::Total) -> T {
+        F::finish(total, self.count, self.finish)
+    }
 }
 
 impl<T: Element> Folds<T> {
-    fn of<F: Fold<T>>() -> Folds<T> {
+    fn of<F: Fold<T>>(finish: Finish) -> Folds<T> {
         Folds {
-            nothing: || F::finish(F::start(), 0),
+            finish,
+            nothing: |finish| F::finish(F::start(), 0, finish),
             rows: fold_rows::<T, F>,
             blocks: fold_blocks::<T, F>,
             columns: fold_columns::<T, F>,
@@ -91,35 +107,37 @@ fn select(shape: &[usize], marks: &[bool], wanted: bool) -> Space<1> {
 }
 
 fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], reduced: &[bool], out: &mut [T]) {
-    let (kept, gone) = (select(shape, reduced, false), select(shape, reduced, true));
-    let count = gone.rows * gone.inner.0;
+    let (kept, space) = (select(shape, reduced, false), select(shape, reduced, true));
+    let count = space.rows * space.inner.0;
     if out.is_empty() {
         return;
     }
     if count == 0 {
-        return out.fill((fold.nothing)());
+        return out.fill((fold.nothing)(fold.finish));
     }
+    let contiguous = space.inner.1 == [1];
+    let gone = Gone { space, count, finish: fold.finish };
     let chunk = chunk_by_work(count);
-    if gone.inner.1 == [1] && out.len() < FEW_OUTPUTS && count >= 2 * BLOCKS_AT_ONCE * BLOCK {
+    if contiguous && out.len() < FEW_OUTPUTS && count >= 2 * BLOCKS_AT_ONCE * BLOCK {
         kept.for_rows(0, out.len(), |[row], column, at, n| {
             let step = kept.inner.1[0] as usize;
             for (j, out) in out[at..][..n].iter_mut().enumerate() {
-                *out = (fold.blocks)(par, &x[row as usize + (column + j) * step..], &gone, count);
+                *out = (fold.blocks)(par, &x[row as usize + (column + j) * step..], &gone);
             }
         });
-    } else if gone.inner.1 == [1] {
+    } else if contiguous {
         par_chunks_mut(par, out, chunk, |i, out| {
             kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
                 let step = kept.inner.1[0] as usize;
                 for (j, out) in out[at..][..n].iter_mut().enumerate() {
-                    *out = (fold.rows)(&x[row as usize + (column + j) * step..], &gone, count);
+                    *out = (fold.rows)(&x[row as usize + (column + j) * step..], &gone);
                 }
             });
         });
     } else {
         // The innermost axis stays: neighbouring outputs are accumulated side by side.
         if kept.rows == 1 && out.len() < FEW_COLUMNS && count >= 2 * ROW_BLOCK {
-            return (fold.tall)(par, x, &gone, count, out);
+            return (fold.tall)(par, x, &gone, out);
         }
         // Wide pieces read memory in longer runs.
         let wide = (out.len() / 16).min(WIDTH) / 16 * 16;
@@ -127,7 +145,7 @@ fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], redu
         par_chunks_mut(par, out, chunk, |i, out| {
             kept.for_rows(i * chunk, out.len(), |[row], column, at, n| {
                 for (j, out) in out[at..][..n].chunks_mut(WIDTH).enumerate() {
-                    (fold.columns)(&x[row as usize + column + j * WIDTH..], &gone, count, out);
+                    (fold.columns)(&x[row as usize + column + j * WIDTH..], &gone, out);
                 }
             });
         });
@@ -135,31 +153,31 @@ fn run<T: Element>(par: &dyn Par, fold: Folds<T>, x: &[T], shape: &[usize], redu
 }
 
 /// Folds one output whose elements are in contiguous rows of `x`.
-fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize) -> T {
-    let (n, mut total) = (gone.inner.0, F::start());
-    let mut cursor = gone.cursor(0);
-    for _ in 0..gone.rows {
+fn fold_rows<T: Element, F: Fold<T>>(x: &[T], gone: &Gone) -> T {
+    let (n, mut total) = (gone.space.inner.0, F::start());
+    let mut cursor = gone.space.cursor(0);
+    for _ in 0..gone.space.rows {
         for block in x[cursor.offset[0] as usize..][..n].chunks(BLOCK) {
             total = F::add(total, lane_of::<T, F>(block));
         }
         cursor.advance();
     }
-    F::finish(total, count)
+    gone.result::<T, F>(total)
 }
 
 /// Folds one output as [`fold_rows`] does, with the same bits, but its blocks in all threads.
-fn fold_blocks<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, count: usize) -> T {
-    let n = gone.inner.0;
+fn fold_blocks<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Gone) -> T {
+    let (space, n) = (&gone.space, gone.space.inner.0);
     let blocks = n.div_ceil(BLOCK);
-    let mut lanes = Scratch::filled(par, gone.rows * blocks, F::INIT);
+    let mut lanes = Scratch::filled(par, space.rows * blocks, F::INIT);
     par_chunks_mut(par, &mut lanes, BLOCKS_AT_ONCE, |i, lanes| {
         for (j, lane) in lanes.iter_mut().enumerate() {
             let (row, block) = ((i * BLOCKS_AT_ONCE + j) / blocks, (i * BLOCKS_AT_ONCE + j) % blocks);
-            let row = &x[gone.cursor(row).offset[0] as usize..][..n];
+            let row = &x[space.cursor(row).offset[0] as usize..][..n];
             *lane = lane_of::<T, F>(&row[block * BLOCK..n.min((block + 1) * BLOCK)]);
         }
     });
-    F::finish(lanes.iter().copied().fold(F::start(), F::add), count)
+    gone.result::<T, F>(lanes.iter().copied().fold(F::start(), F::add))
 }
 
 /// Folds one block.
@@ -174,31 +192,31 @@ fn lane_of<T: Element, F: Fold<T>>(block: &[T]) -> F::Lane {
 }
 
 /// Folds neighbouring outputs: `out[j]` folds `x[offset + j]` over all offsets of the reduced axes.
-fn fold_columns<T: Element, F: Fold<T>>(x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
-    let width = out.len();
+fn fold_columns<T: Element, F: Fold<T>>(x: &[T], gone: &Gone, out: &mut [T]) {
+    let (width, count) = (out.len(), gone.count);
     let (mut lanes, mut totals) = ([F::INIT; WIDTH], [F::start(); WIDTH]);
     for first in (0..count).step_by(ROW_BLOCK) {
-        fold_block_of_rows::<T, F>(x, gone, first..count.min(first + ROW_BLOCK), &mut lanes[..width]);
+        fold_block_of_rows::<T, F>(x, &gone.space, first..count.min(first + ROW_BLOCK), &mut lanes[..width]);
         flush::<T, F>(&mut lanes[..width], &mut totals[..width]);
     }
     for (out, total) in out.iter_mut().zip(totals) {
-        *out = F::finish(total, count);
+        *out = gone.result::<T, F>(total);
     }
 }
 
 /// Folds few neighbouring outputs of many rows as [`fold_columns`] does, with the same bits, but
 /// blocks of rows in all threads.
-fn fold_tall<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Space<1>, count: usize, out: &mut [T]) {
-    let width = out.len();
+fn fold_tall<T: Element, F: Fold<T>>(par: &dyn Par, x: &[T], gone: &Gone, out: &mut [T]) {
+    let (width, count) = (out.len(), gone.count);
     let mut lanes = Scratch::filled(par, count.div_ceil(ROW_BLOCK) * width, F::INIT);
     par_chunks_mut(par, &mut lanes, width, |block, lanes| {
         let first = block * ROW_BLOCK;
-        fold_block_of_rows::<T, F>(x, gone, first..count.min(first + ROW_BLOCK), lanes);
+        fold_block_of_rows::<T, F>(x, &gone.space, first..count.min(first + ROW_BLOCK), lanes);
     });
     let mut totals = Scratch::filled(par, width, F::start());
     lanes.chunks_mut(width).for_each(|lanes| flush::<T, F>(lanes, &mut totals));
     for (out, total) in out.iter_mut().zip(&totals) {
-        *out = F::finish(*total, count);
+        *out = gone.result::<T, F>(*total);
     }
 }
 
@@ -311,7 +329,7 @@ vectorized! {
 pub(crate) fn sum_squares_of_row<T: Element>(x: &[T]) -> f64 {
     x.chunks(BLOCK).fold(0.0, |total, block| {
         let mut lane = 0.0;
-        fold_block::<T, Squares<false>>(block, &mut lane);
+        fold_block::<T, Squares>(block, &mut lane);
         total + lane
     })
 }

@@ -5,25 +5,37 @@ use crate::element::{Element, Float};
 /// Calls the macro `$then` with the table.
 ///
 /// A row: name of the reduction; in brackets name and aliases of its operator, if it has one;
-/// documentation; the `Fold`s of floating-point numbers and of integers.
+/// documentation; the `Fold`s of floating-point numbers and of integers, and how they finish.
 #[macro_export]
 macro_rules! reductions {
     ($then:ident) => { $then! {
         Sum ["sum" "_sparse_sum" "sum_axis"] "The sum over axes, in the dtype of the input; integers wrap around."
-            { float: FloatSum<0>, integers: IntSum<0> }
+            { float: FloatSum<0>, integers: IntSum<0>, finish: Total }
         Mean ["mean" "_sparse_mean"] "The mean over axes; of integers truncated."
-            { float: FloatSum<1>, integers: IntSum<1> }
-        Prod ["prod"] "The product over axes; integers wrap around." { float: FloatProd<false>, integers: IntProd }
-        NanSum ["nansum"] "The sum over axes of what is not NaN." { float: FloatSum<2>, integers: IntSum<0> }
-        NanProd ["nanprod"] "The product over axes of what is not NaN." { float: FloatProd<true>, integers: IntProd }
+            { float: FloatSum<0>, integers: IntSum<0>, finish: Mean }
+        Prod ["prod"] "The product over axes; integers wrap around." { float: FloatProd<false>, integers: IntProd, finish: Total }
+        NanSum ["nansum"] "The sum over axes of what is not NaN." { float: FloatSum<1>, integers: IntSum<0>, finish: Total }
+        NanProd ["nanprod"] "The product over axes of what is not NaN." { float: FloatProd<true>, integers: IntProd, finish: Total }
         Max ["max" "max_axis"] "The largest element over axes; NaN where there is one."
-            { float: Extreme<true>, integers: Extreme<true> }
+            { float: Extreme<true>, integers: Extreme<true>, finish: Total }
         Min ["min" "min_axis"] "The smallest element over axes; NaN where there is one."
-            { float: Extreme<false>, integers: Extreme<false> }
-        L1 "The sum of absolute values." { float: FloatSum<3>, integers: IntSum<2> }
-        L2 "The square root of the sum of squares." { float: Squares<true>, integers: Squares<true> }
-        SumSquares "The sum of squares." { float: Squares<false>, integers: Squares<false> }
+            { float: Extreme<false>, integers: Extreme<false>, finish: Total }
+        L1 "The sum of absolute values." { float: FloatSum<2>, integers: IntSum<1>, finish: Total }
+        L2 "The square root of the sum of squares." { float: Squares, integers: Squares, finish: Root }
+        SumSquares "The sum of squares." { float: Squares, integers: Squares, finish: Total }
     } };
+}
+
+/// The last step of a reduction. It is chosen at run time: reductions that differ in this alone share
+/// their code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// the total itself
+    Total,
+    /// divided by the number of elements
+    Mean,
+    /// square root
+    Root,
 }
 
 /// A reduction: elements are folded into lanes, lanes into a total, the total becomes the result.
@@ -43,10 +55,10 @@ pub(crate) trait Fold<T: Element> {
     /// A total that has also seen a lane.
     fn add(total: Self::Total, lane: Self::Lane) -> Self::Total;
     /// The result of `count` elements.
-    fn finish(total: Self::Total, count: usize) -> T;
+    fn finish(total: Self::Total, count: usize, finish: Finish) -> T;
 }
 
-/// Sums of floats: plain (0), their mean (1), without NaN (2), of absolute values (3).
+/// Sums of floats: plain (0), without NaN (1), of absolute values (2).
 pub(crate) struct FloatSum<const KIND: u8>;
 
 impl<T: Element, const KIND: u8> Fold<T> for FloatSum<KIND> {
@@ -57,8 +69,8 @@ impl<T: Element, const KIND: u8> Fold<T> for FloatSum<KIND> {
     fn step(lane: T::Acc, v: T) -> T::Acc {
         let v = v.acc();
         match KIND {
-            2 if v.nan() => lane,
-            3 => lane + v.abs(),
+            1 if v.nan() => lane,
+            2 => lane + v.abs(),
             _ => lane + v,
         }
     }
@@ -73,8 +85,8 @@ impl<T: Element, const KIND: u8> Fold<T> for FloatSum<KIND> {
     fn add(total: f64, lane: T::Acc) -> f64 {
         total + lane.to_f64()
     }
-    fn finish(total: f64, count: usize) -> T {
-        T::from_f64(if KIND == 1 { total / count as f64 } else { total })
+    fn finish(total: f64, count: usize, finish: Finish) -> T {
+        T::from_f64(if finish == Finish::Mean { total / count as f64 } else { total })
     }
 }
 
@@ -100,15 +112,15 @@ impl<T: Element, const SKIP_NAN: bool> Fold<T> for FloatProd<SKIP_NAN> {
     fn add(total: f64, lane: f64) -> f64 {
         total * lane
     }
-    fn finish(total: f64, _: usize) -> T {
+    fn finish(total: f64, _: usize, _: Finish) -> T {
         T::from_f64(total)
     }
 }
 
-/// Sums of squares in double precision, with (L2 norm) or without their root.
-pub(crate) struct Squares<const ROOT: bool>;
+/// Sums of squares in double precision.
+pub(crate) struct Squares;
 
-impl<T: Element, const ROOT: bool> Fold<T> for Squares<ROOT> {
+impl<T: Element> Fold<T> for Squares {
     type Lane = f64;
     type Total = f64;
     const INIT: f64 = 0.0;
@@ -128,12 +140,12 @@ impl<T: Element, const ROOT: bool> Fold<T> for Squares<ROOT> {
     fn add(total: f64, lane: f64) -> f64 {
         total + lane
     }
-    fn finish(total: f64, _: usize) -> T {
-        T::from_f64(if ROOT { total.sqrt() } else { total })
+    fn finish(total: f64, _: usize, finish: Finish) -> T {
+        T::from_f64(if finish == Finish::Root { total.sqrt() } else { total })
     }
 }
 
-/// Sums of integers: plain (0), their truncated mean (1), of absolute values (2).
+/// Sums of integers: plain (0), of absolute values (1). Means are truncated.
 ///
 /// Wrapping in 64 bits and narrowing at the end is wrapping in the type itself.
 pub(crate) struct IntSum<const KIND: u8>;
@@ -145,7 +157,7 @@ impl<T: Element, const KIND: u8> Fold<T> for IntSum<KIND> {
     #[inline(always)]
     fn step(lane: i64, v: T) -> i64 {
         let v = v.to_i64();
-        lane.wrapping_add(if KIND == 2 { v.wrapping_abs() } else { v })
+        lane.wrapping_add(if KIND == 1 { v.wrapping_abs() } else { v })
     }
     #[inline(always)]
     fn join(a: i64, b: i64) -> i64 {
@@ -159,9 +171,9 @@ impl<T: Element, const KIND: u8> Fold<T> for IntSum<KIND> {
         total.wrapping_add(lane)
     }
     /// MXNet divides in the type of the array, after the sum has wrapped.
-    fn finish(total: i64, count: usize) -> T {
+    fn finish(total: i64, count: usize, finish: Finish) -> T {
         let total = T::from_i64(total);
-        if KIND == 1 { total.over(T::from_i64(count as i64)) } else { total }
+        if finish == Finish::Mean { total.over(T::from_i64(count as i64)) } else { total }
     }
 }
 
@@ -187,7 +199,7 @@ impl<T: Element> Fold<T> for IntProd {
     fn add(total: i64, lane: i64) -> i64 {
         total.wrapping_mul(lane)
     }
-    fn finish(total: i64, _: usize) -> T {
+    fn finish(total: i64, _: usize, _: Finish) -> T {
         T::from_i64(total)
     }
 }
@@ -227,7 +239,7 @@ impl<T: Element, const MAX: bool> Fold<T> for Extreme<MAX> {
     fn add(total: T, lane: T) -> T {
         Self::step(total, lane)
     }
-    fn finish(total: T, _: usize) -> T {
+    fn finish(total: T, _: usize, _: Finish) -> T {
         total
     }
 }
@@ -255,7 +267,7 @@ impl<T: Element> Fold<T> for Largest {
     fn add(total: T, lane: T) -> T {
         if lane > total { lane } else { total }
     }
-    fn finish(total: T, _: usize) -> T {
+    fn finish(total: T, _: usize, _: Finish) -> T {
         total
     }
 }

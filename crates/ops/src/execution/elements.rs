@@ -129,6 +129,14 @@ pub(crate) fn store_integers(numbers: &[i64], out: &mut TensorMut<'_>) -> Result
     })
 }
 
+/// Fails for dtypes whose elements no kernel computes with.
+pub(crate) fn check_known(dtype: DType) -> Result<(), OpError> {
+    dispatch!(dtype, all, T => {
+        let _ = T::ZERO;
+        Ok(())
+    })
+}
+
 /// Fails for dtypes that [`floats`], [`store_floats`] and [`store_integers`] do not accept.
 pub(crate) fn check_numeric(dtype: DType) -> Result<(), OpError> {
     dispatch!(dtype, numeric, T => {

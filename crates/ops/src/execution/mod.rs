@@ -29,8 +29,8 @@ pub use device::{
 };
 pub use draw_form::DrawForm;
 pub(crate) use elements::{
-    check_float, check_integers, check_numeric, copy_first, dispatch, dispatch_size, elements, elements_mut, floats,
-    integers, packed_elements, scratch, store_floats, store_integers,
+    check_float, check_integers, check_known, check_numeric, copy_first, dispatch, dispatch_size, elements,
+    elements_mut, floats, integers, packed_elements, scratch, store_floats, store_integers,
 };
 pub use form::{
     Anchors, KernelForm, MatrixSteps, Move, Ordered, PositionKind, RandomForm, Resampling, SequenceKind, SumEpilogue,

@@ -134,12 +134,17 @@ pub(crate) fn bind_softmax(params: SoftmaxParams, split: [usize; 3], signature: 
     if from == DType::F16 && to != DType::F16 {
         return bind_half(params, split, has_length, signature);
     }
-    dispatch!(from, float, T => dispatch!(to, float, O => Ok(kernel_fn(signature, move |call| {
+    if from != to {
+        // What is computed in the type of the input is converted, as the kernel itself would do it.
+        let dtypes: Vec<DType> = signature.inputs.iter().map(|input| input.dtype).collect();
+        return in_dtypes(signature, |i| dtypes[i], |_| from, |signature| bind_softmax(params, split, signature));
+    }
+    dispatch!(from, float, T => Ok(kernel_fn(signature, move |call| {
         let x = elements::<T>(&call.inputs[0])?;
         let lengths = if has_length { Some(integers(call.par, &call.inputs[1])?) } else { None };
-        softmax::<T, O>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
+        softmax::<T, T>(call.par, params, x, split, lengths.as_deref(), elements_mut(&mut call.outputs[0])?);
         Ok(())
-    }))))
+    })))
 }
 
 /// Binds softmax from half precision to another type: MXNet rounds every step to half precision,

@@ -1,8 +1,7 @@
 //! `_npi_unique`: the different elements, in order.
 
 use crate::prelude::*;
-use mxrt_kernels::Par;
-use std::cmp::Ordering;
+use mxrt_tensor::{TensorMut, TensorRef};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -40,22 +39,14 @@ pub static OPS: &[OpDef] = &[OpDef {
     },
     bind: |attrs, signature| {
         let attrs = attrs.clone();
-        dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-            let x = elements::<T>(&call.inputs[0])?;
-            let found = Found::new(call.par, &attrs, call.inputs[0].shape, x)?;
+        check_known(signature.inputs[0].dtype)?;
+        Ok(kernel_fn(signature, move |call| {
+            let found = Found::new(call.par, &attrs, &call.inputs[0])?;
             let shapes = shapes(&attrs, call.inputs[0].shape, found.groups.len())?;
             if call.outputs.iter().zip(shapes).any(|(out, shape)| *out.shape != shape) {
                 return Err(value_error("the input has another number of different elements than come out"));
             }
-            let [outer, n, inner] = found.split;
-            let out = elements_mut::<T>(&mut call.outputs[0])?;
-            let groups: &[(usize, usize)] = &found.groups;
-            for (i, (place, _)) in groups.iter().enumerate() {
-                for block in 0..outer {
-                    let to = (block * groups.len() + i) * inner;
-                    out[to..to + inner].copy_from_slice(&x[(block * n + place) * inner..][..inner]);
-                }
-            }
+            found.store_parts(&call.inputs[0], &mut call.outputs[0])?;
             let [index, inverse, counts] = asked(&attrs);
             let mut others = call.outputs[1..].iter_mut();
             let mut store = |asked: bool, values: &mut dyn Iterator<Item = usize>| {
@@ -65,16 +56,15 @@ pub static OPS: &[OpDef] = &[OpDef {
                     Ok(())
                 })
             };
-            store(index, &mut groups.iter().map(|(place, _)| *place))?;
+            store(index, &mut found.groups.iter().map(|(place, _)| *place))?;
             store(inverse, &mut found.inverse.iter().copied())?;
-            store(counts, &mut groups.iter().map(|(_, count)| *count))
-        })))
+            store(counts, &mut found.groups.iter().map(|(_, count)| *count))
+        }))
     },
     rewrites: &Rewrites {
         late_shapes: Some(|par, attrs, inputs| {
             let [x] = inputs else { return Err(wrong_arity()) };
-            let number = dispatch!(x.dtype, all, T => different(par, attrs, x.shape, elements::<T>(x)?))?;
-            shapes(attrs, x.shape, number)
+            shapes(attrs, x.shape, different(par, attrs, x)?)
         }),
         ..Rewrites::NONE
     },
@@ -91,21 +81,24 @@ fn axis_of(attrs: &Attrs, shape: &Shape) -> Option<i64> {
     attrs.opt_int("axis").filter(|_| !shape.is_empty())
 }
 
-/// The order of elements: NaN is the last.
-fn compare<T: Element>(a: T, b: T) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| a.nan().cmp(&b.nan()))
+/// Numbers in the order of the elements, by which those of all types are sorted by the same code. NaN
+/// is the last, and no number of its types has that rank.
+fn ranks(par: &dyn Par, x: &TensorRef<'_>) -> Result<Scratch<u64>, OpError> {
+    dispatch!(x.dtype, all, T => {
+        Ok(Scratch::map(par, elements::<T>(x)?, |v: T| if v.nan() { u64::MAX } else { v.rank() }))
+    })
 }
 
 /// The number of different parts. Single elements are sorted without their places, which the kernel
 /// alone needs.
-fn different<T: Element>(par: &dyn Par, attrs: &Attrs, shape: &Shape, x: &[T]) -> Result<usize, OpError> {
-    if !matches!(split_or_all(axis_of(attrs, shape), shape)?, [1, _, 1]) {
-        return Ok(Found::new(par, attrs, shape, x)?.groups.len());
+fn different(par: &dyn Par, attrs: &Attrs, x: &TensorRef<'_>) -> Result<usize, OpError> {
+    if !matches!(split_or_all(axis_of(attrs, x.shape), x.shape)?, [1, _, 1]) {
+        return Ok(Found::new(par, attrs, x)?.groups.len());
     }
-    let mut sorted = Scratch::collect(par, x.len(), x.iter().copied());
-    sorted.sort_unstable_by(|a, b| compare(*a, *b));
-    let steps = sorted.windows(2).filter(|pair| compare(pair[0], pair[1]).is_ne()).count();
-    Ok(steps + usize::from(!x.is_empty()))
+    let mut sorted = ranks(par, x)?;
+    sorted.sort_unstable();
+    let steps = sorted.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    Ok(steps + usize::from(!sorted.is_empty()))
 }
 
 /// The shapes of the outputs for that many different parts of an array.
@@ -136,15 +129,16 @@ struct Found {
 }
 
 impl Found {
-    fn new<T: Element>(par: &dyn Par, attrs: &Attrs, shape: &Shape, x: &[T]) -> Result<Found, OpError> {
-        let split = split_or_all(axis_of(attrs, shape), shape)?;
+    fn new(par: &dyn Par, attrs: &Attrs, x: &TensorRef<'_>) -> Result<Found, OpError> {
+        let split = split_or_all(axis_of(attrs, x.shape), x.shape)?;
         let [outer, n, inner] = split;
-        let part = |place: usize| (0..outer).flat_map(move |block| &x[(block * n + place) * inner..][..inner]);
+        let ranks = &ranks(par, x)?[..];
+        let part = |place: usize| (0..outer).flat_map(move |block| &ranks[(block * n + place) * inner..][..inner]);
         let order = |a: usize, b: usize| match (outer, inner) {
-            (1, 1) => compare(x[a], x[b]),
-            _ => part(a).zip(part(b)).map(|(a, b)| compare(*a, *b)).fold(Ordering::Equal, Ordering::then),
+            (1, 1) => ranks[a].cmp(&ranks[b]),
+            _ => part(a).cmp(part(b)),
         };
-        let count = if x.is_empty() { 0 } else { n };
+        let count = if ranks.is_empty() { 0 } else { n };
         let mut places = Scratch::collect(par, count, 0..count);
         places.sort_unstable_by(|a, b| order(*a, *b).then(a.cmp(b)));
         let starts = |i: usize| i == 0 || order(places[i - 1], places[i]).is_ne();
@@ -161,6 +155,21 @@ impl Found {
             inverse[*place] = group;
         }
         Ok(Found { split, groups, inverse })
+    }
+
+    /// Copies the first part of each group.
+    fn store_parts(&self, x: &TensorRef<'_>, out: &mut TensorMut<'_>) -> Result<(), OpError> {
+        let [outer, n, inner] = self.split;
+        dispatch_size!(x.dtype, T => {
+            let (x, out) = (elements::<T>(x)?, elements_mut::<T>(out)?);
+            for (i, (place, _)) in self.groups.iter().enumerate() {
+                for block in 0..outer {
+                    let to = (block * self.groups.len() + i) * inner;
+                    out[to..to + inner].copy_from_slice(&x[(block * n + place) * inner..][..inner]);
+                }
+            }
+            Ok(())
+        })
     }
 }
 
