@@ -267,7 +267,7 @@ def test_a_product_of_dense_matrices_is_stored_as_it_is_asked_for(mx, asked, qui
     into = mx.nd.zeros((3, 3))
     mx.nd.dot(*given.values(), forward_stype=asked, out=into)
     assert (into.stype, into.asnumpy().tolist()) == ("default", product.asnumpy().tolist())
-    with pytest.raises(mx.MXNetError, match="2 axes|matrix|matrices"):
+    with pytest.raises(mx.MXNetError, match="a csr array has two axes"):
         mx.nd.dot(given["left"][0], given["left"][0], forward_stype="csr").wait_to_read()
 
 
