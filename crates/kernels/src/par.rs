@@ -403,7 +403,7 @@ impl<T> Columns<'_, T> {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         // SAFETY: `row < rows`, and the columns start.. start + width of every row are inside of
         // the borrowed output and belong to this value alone, which was made once (of its flag, or
-        // of what it borrows) and lends one row at a time.
+        // of what it borrows) and lends a row until the next call.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(row * self.inner), self.width) }
     }
 }

@@ -70,6 +70,7 @@ impl Symbol {
 
 /// Puts MXNet's five bare keys (`lr_mult`, …) into their hidden form.
 fn hide(attrs: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, OpError> {
+    // To collect into a tree sorts first, in code that is compiled for each place.
     let mut hidden = BTreeMap::new();
     for (key, value) in attrs {
         hidden.insert(hidden_key(&key, &value)?, value);

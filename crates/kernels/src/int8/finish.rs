@@ -81,9 +81,9 @@ pub(super) enum Conversion {
     Bias,
     /// Sums begin with the bias, an integer. No number on the way is rounded.
     WholeBias,
-    /// Sums begin with the bias and with the bits of 2^23. The bits of such a sum
-    /// are the number that is 2^23 more, from which a fused multiplication and addition makes the
-    /// result, rounded once. Negative results are others, but negative.
+    /// Sums begin with the bias and with the bits of 2^23. Read as a float, such a sum is 2^23 more
+    /// than it counts. A fused multiplication and addition makes the result of it, rounded once.
+    /// Results below zero are inexact, but stay below zero, and limits cut them off.
     Bits,
 }
 

@@ -65,7 +65,7 @@ pub struct SumEpilogue {
 }
 
 impl SumEpilogue {
-    /// Whether devices apply the function after a sum.
+    /// Whether devices apply the function after the sums of a dense layer in float16 or float32.
     pub fn applies(function: Unary) -> bool {
         use Unary::{Clip, Gelu, LeakyRelu, Relu, Sigmoid, Tanh};
         matches!(function, Relu | Clip { .. } | LeakyRelu { .. } | Gelu | Sigmoid | Tanh)

@@ -59,6 +59,7 @@ fn add(op: &str, name: String, inputs: Vec<NodeEntry>, attrs: &[(&str, &str)]) -
             format!("training needs the operator {op}, which is absent"),
         ));
     };
+    // To collect into a tree sorts first, in code that is compiled for each place.
     let mut texts = BTreeMap::new();
     texts.extend(attrs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     Ok(NodeEntry::new(Node::operator(def, name, texts, inputs)?, 0))
