@@ -54,6 +54,15 @@ def test_outputs_are_chosen_by_name_and_each_says_its_form(mx, server) -> None:
     assert same(found, [wanted[2], wanted[0]])
 
 
+@pytest.mark.parametrize("name", ["digitsnet_dense0_fwd", "digitsnet_dense0_fwd_output"])
+def test_an_output_has_the_name_that_the_request_gives_it(mx, server, name: str) -> None:
+    body, headers = request(["data"], golden("digits_cnn", 1), outputs=[{"name": name}])
+    with contextlib.closing(connect(server)) as connection:
+        head, found = answer(*exchange(connection, "/v2/models/digits_cnn/infer", body, headers))
+    assert [tensor["name"] for tensor in head["outputs"]] == [name]
+    assert same(found, called(mx, "digits_cnn", 1))
+
+
 def test_half_precision_is_binary_alone(server) -> None:
     body, headers = request(["data"], golden("half_cnn", 1))
     status, text = post(server, body, headers, "half_cnn")

@@ -68,7 +68,7 @@ WRONG = {
     "unknown output": (digit()[:-1] + ', "outputs": [{"name": "y"}]}', "no output 'y'"),
     "output twice": (
         digit()[:-1]
-        + ', "outputs": [{"name": "digitsnet_dense0_fwd_output"}, {"name": "digitsnet_dense0_fwd_output"}]}',
+        + ', "outputs": [{"name": "digitsnet_dense0_fwd_output"}, {"name": "digitsnet_dense0_fwd"}]}',
         "wanted twice",
     ),
     "classes": (digit()[:-1] + ', "outputs": [{"name": "y", "parameters": {"classification": 3}}]}', "classification"),
@@ -167,6 +167,19 @@ def test_a_body_in_chunks_is_a_body(mx, server) -> None:
         response = connection.getresponse()
         found = answer(response, response.read())[1]
     assert same(found, called(mx, "digits_cnn", 3))
+
+
+@pytest.mark.parametrize(("chunk", "count", "refused"), [(1, 65_536, False), (1, 65_537, True), (1024, 70_000, False)])
+def test_a_body_of_too_many_short_chunks_is_refused(mx, good, chunk: int, count: int, refused: bool) -> None:
+    piece = f"{chunk:x}\r\n".encode() + b" " * chunk + b"\r\n"
+    models = {"digits_cnn": mx.serve.Model(DIGITS / "digits_cnn", shapes={"data": [-1, 1, 8, 8]})}
+    with mx.serve.Server(models, port=0, grpc_port="off", max_body="100M") as server, raw(server) as connection:
+        connection.sendall(head(None, "Transfer-Encoding: chunked", "Connection: close"))
+        connection.sendall(piece * count + b"0\r\n\r\n")
+        said = read_all(connection)
+    words = b"Chunked request body exceeds maximum of 65536 non-empty chunks"
+    assert (said.startswith(b"HTTP/1.1 400 "), words in said) == (True, refused), said
+    good()
 
 
 def test_requests_sent_one_behind_the_other_are_answered_in_order(server) -> None:

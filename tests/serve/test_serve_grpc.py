@@ -66,6 +66,13 @@ def test_outputs_are_chosen_by_name(mx, calls) -> None:
     assert same(arrays_of(answer), [wanted[2], wanted[0]])
 
 
+def test_an_output_has_the_name_that_the_request_gives_it(mx, calls) -> None:
+    fields = infer_fields("digits_cnn", inputs("digits_cnn", 1), outputs=[{"name": "digitsnet_dense0_fwd"}])
+    answer = ask(calls, "ModelInfer", **fields)
+    assert [output.name for output in answer.outputs] == ["digitsnet_dense0_fwd"]
+    assert same(arrays_of(answer), called(mx, "digits_cnn", 1))
+
+
 def test_what_the_server_says_of_itself(mx, server, calls) -> None:
     assert ask(calls, "ServerLive").live and ask(calls, "ServerReady").ready
     assert ask(calls, "ModelReady", name="digits_cnn", version="1").ready

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serving import answer, called, connect, exchange, golden, meta, request, same, wait_until
+from serving import answer, called, connect, exchange, gauge, golden, meta, request, same, wait_until
 from serving_grpc import ask as ask_grpc
 from serving_grpc import channel, refused
 from support import DIGITS, ROOT, in_threads, run, run_python
@@ -279,10 +279,12 @@ def test_the_server_is_ready_when_what_it_needs_serves(mx, root) -> None:
     (root / "broken/1/digits_cnn-0000.params").write_bytes(b"")
     with mx.serve.Server(repository=root, port=0) as server, contextlib.closing(connect(server)) as connection:
         assert exchange(connection, "/v2/health/ready")[0].status == 200
+        assert gauge(server, "mxrt_ready") == 1
     (root / "broken/1/mxrt.toml").write_text(SHAPE)
     with mx.serve.Server(repository=root, port=0) as server, contextlib.closing(connect(server)) as connection:
         response, data = exchange(connection, "/v2/health/ready")
         assert (response.status, "'broken'" in data.decode()) == (503, True), data
+        assert gauge(server, "mxrt_ready") == 0
         assert exchange(connection, "/v2/models/digits/ready")[0].status == 200
 
 

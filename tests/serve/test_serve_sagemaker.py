@@ -349,7 +349,15 @@ def test_without_the_setting_there_are_no_such_paths(mx, server) -> None:
 
 
 def test_the_platform_alone_names_files(mx, container) -> None:
-    assert sent(container, "/models", json.dumps({"model_name": "a", "url": "/"}))[0] == 404
+    status, _, data = sent(container, "/models", json.dumps({"model_name": "a", "url": "/"}))
+    assert (status, b"SAGEMAKER_MULTI_MODEL=true" in data) == (409, True), data
+
+
+@pytest.mark.parametrize(("body", "at"), [("A" * 65_536, "Invalid value. at 0"), ('{\n "a": x}', "Invalid value. at 8")])
+def test_a_body_that_is_no_json_is_refused_with_the_place_of_the_fault(container, platform, body, at) -> None:
+    for server in (container, platform[0]):
+        status, _, data = sent(server, "/models", body)
+        assert (status, f"failed to parse the request JSON buffer: {at}" in data.decode()) == (400, True), data
 
 
 def test_the_word_with_which_the_platform_runs_a_container_is_no_model(tmp_path) -> None:

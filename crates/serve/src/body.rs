@@ -8,7 +8,7 @@ pub(crate) use crate::refusal::room;
 use crate::refusal::{Outcome, Refusal, no_memory};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Frame, Incoming};
-use hyper::{HeaderMap, Request, StatusCode};
+use hyper::{HeaderMap, Request, StatusCode, Version};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -24,6 +24,11 @@ const SMALL: u64 = 64 << 10;
 /// load.
 const FREE: u64 = 1 << 10;
 
+/// Largest number of short chunks of a body. Each costs as much as a long one.
+const MOST_CHUNKS: usize = 65_536;
+/// Bytes below which a chunk is short. What one packet of a long chunk has is longer.
+const SHORT_CHUNK: usize = 1 << 10;
+
 /// Channel for the unread rest of a body, which is kept until the response is written.
 pub(crate) type Rest = oneshot::Receiver<Incoming>;
 
@@ -31,6 +36,8 @@ pub(crate) type Rest = oneshot::Receiver<Incoming>;
 pub(crate) struct Received {
     /// none when all of it has been read
     from: Option<Incoming>,
+    /// whether it comes in chunks of HTTP/1.1
+    in_chunks: bool,
     rest: Option<oneshot::Sender<Incoming>>,
 }
 
@@ -38,8 +45,11 @@ impl Received {
     /// Replaces the body of a request, and returns the channel for its unread rest.
     pub(crate) fn of(request: Request<Incoming>) -> (Request<Received>, Rest) {
         let (sender, rest) = oneshot::channel();
-        let received =
-            |from: Incoming| Received { from: Some(from).filter(|b| !b.is_end_stream()), rest: Some(sender) };
+        let is_http1 = request.version() == Version::HTTP_11;
+        let received = |from: Incoming| {
+            let in_chunks = is_http1 && from.size_hint().exact().is_none();
+            Received { from: Some(from).filter(|b| !b.is_end_stream()), in_chunks, rest: Some(sender) }
+        };
         (request.map(received), rest)
     }
 
@@ -85,6 +95,8 @@ pub(crate) struct RequestBody {
     encoded: Option<Encoded>,
     /// bytes that have arrived, as they were sent
     arrived: u64,
+    /// number of short chunks that have arrived
+    short_chunks: usize,
     /// bytes that have been read, after decoding
     read: u64,
     limit: u64,
@@ -111,6 +123,7 @@ impl RequestBody {
             announced,
             encoded: None,
             arrived: 0,
+            short_chunks: 0,
             read: 0,
             limit,
             free: 0,
@@ -186,11 +199,23 @@ impl RequestBody {
             let Some(frame) = frame else { return Ok(None) };
             let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else { continue };
             self.arrived += data.len() as u64;
+            self.count_chunk(data.len())?;
             if self.arrived > self.limit {
                 return Err(too_large(self.limit));
             }
             return Ok(Some(data));
         }
+    }
+
+    /// Refuses a body of too many short chunks. Clients of Triton compare the words.
+    fn count_chunk(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.short_chunks += usize::from(self.from.in_chunks && (1..SHORT_CHUNK).contains(&bytes));
+        if self.short_chunks <= MOST_CHUNKS {
+            return Ok(());
+        }
+        let limit = format!("Chunked request body exceeds maximum of {MOST_CHUNKS} non-empty chunks.");
+        let advice = format!("Send fewer or larger HTTP chunks. Chunks of {SHORT_CHUNK} bytes or more do not count.");
+        Err(Refusal::invalid(format!("{limit} {advice}")).closing())
     }
 
     /// Charges the next bytes, and makes them the chunk.

@@ -63,6 +63,15 @@ pub(super) async fn json_body(shared: &Shared, request: Request<Received>) -> Re
     let bytes = body.take(None).await?;
     match bytes.len() {
         0 => Ok(Value::Null),
-        _ => serde_json::from_slice(&bytes).map_err(|error| Refusal::invalid(format!("the body is no JSON: {error}"))),
+        _ => serde_json::from_slice(&bytes).map_err(|error| no_json(&bytes, &error)),
     }
+}
+
+/// Makes the refusal of a body that is no JSON. Clients of Triton compare its first sentence, which
+/// gives the place as a number of bytes.
+fn no_json(body: &[u8], error: &serde_json::Error) -> Refusal {
+    let lines = body.split_inclusive(|byte| *byte == b'\n').take(error.line().saturating_sub(1));
+    let at = lines.map(<[u8]>::len).sum::<usize>() + error.column().saturating_sub(1);
+    let words = if error.is_eof() { "The document ends early." } else { "Invalid value." };
+    Refusal::invalid(format!("failed to parse the request JSON buffer: {words} at {at} ({error})"))
 }

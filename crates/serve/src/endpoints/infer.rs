@@ -7,7 +7,7 @@ use crate::answers::Answers;
 use crate::background::{JobKind, LONG, LONG_COPY};
 use crate::body::{RequestBody, room, too_large, unwritten};
 use crate::hooks::HookArray;
-use crate::model::Model;
+use crate::model::{Model, NamedOutput};
 use crate::protocol::request::{Content, InferRequest, InputTensor};
 use crate::protocol::response::{InferResponse, OutputTensor};
 use crate::protocol::{Datatype, WireTensor, numbers, short, strings};
@@ -281,8 +281,8 @@ struct Decoded {
     id: Option<String>,
     schedule: Schedule,
     inputs: Tensors,
-    /// numbers of the wanted outputs, and whether they are binary
-    wanted: Vec<(usize, bool)>,
+    /// wanted outputs, and whether they are binary
+    wanted: Vec<(NamedOutput, bool)>,
 }
 
 impl Decode {
@@ -300,7 +300,7 @@ impl Decode {
         let signature = model.signature(inputs, names.as_deref())?;
         let binary = |place: usize| request.outputs.as_ref().and_then(|outputs| outputs[place].binary);
         let wanted = signature.outputs.iter().enumerate();
-        let wanted = wanted.map(|(i, number)| (*number, binary(i).unwrap_or(request.binary_outputs))).collect();
+        let wanted = wanted.map(|(i, output)| (*output, binary(i).unwrap_or(request.binary_outputs))).collect();
         self.check_length(&request)?;
         let inputs = if model.decodes {
             let tensors = request.inputs.iter().map(|input| self.for_hook(input));
@@ -389,7 +389,7 @@ struct Encode {
     model: Arc<Model>,
     id: Option<String>,
     results: ServedOutputs,
-    wanted: Vec<(usize, bool)>,
+    wanted: Vec<(NamedOutput, bool)>,
     length: LengthOfJson,
     answers: Arc<Answers>,
 }
@@ -400,20 +400,20 @@ impl Encode {
         const PER_NUMBER: usize = 10;
         let id = if of_binary { 0 } else { self.id.as_ref().map_or(0, String::len) };
         let wanted = self.wanted.iter().filter(|(_, binary)| *binary == of_binary);
-        let size = |number: &usize| match (self.results.size(*number), self.model.offered.outputs[*number].datatype) {
+        let size = |number: usize| match (self.results.size(number), self.model.offered.outputs[number].datatype) {
             ((elements, _), Datatype::Number(_)) if !of_binary => elements * PER_NUMBER,
             ((_, bytes), _) => bytes,
         };
-        wanted.map(|(number, _)| size(number)).fold(id, usize::saturating_add)
+        wanted.map(|(output, _)| size(output.number)).fold(id, usize::saturating_add)
     }
 
     fn run(&self) -> Result<Answer, Refusal> {
         let began = Instant::now();
         let model = &self.model;
         let mut read = Vec::with_capacity(self.wanted.len());
-        for (number, binary) in &self.wanted {
-            let output = self.results.read(*number)?;
-            read.push((model.offered.outputs[*number].name.as_str(), *binary, output.shape(), output));
+        for (wanted, binary) in &self.wanted {
+            let output = self.results.read(wanted.number)?;
+            read.push((model.offered.name_of(*wanted), *binary, output.shape(), output));
         }
         let outputs: Vec<OutputTensor<'_>> = read
             .iter()

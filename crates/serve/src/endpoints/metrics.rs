@@ -19,7 +19,7 @@ fn written(call: &EndpointCall) -> Answer {
     let memory = service.engine.memory().stats();
     let gauge = |name, help, value: usize| Gauge { name, help, value: value as f64 };
     let mut gauges = vec![
-        gauge("mxrt_ready", "1 while requests are taken.", usize::from(!service.is_draining())),
+        gauge("mxrt_ready", "1 while GET /v2/health/ready answers 200.", usize::from(service.check_ready().is_ok())),
         gauge("mxrt_waiting_calls", "Requests that wait for a turn.", service.repository.waiting()),
         gauge("mxrt_queue_requests", "Requests that wait or compute.", service.queue.requests()),
         gauge("mxrt_queue_bytes", "Bytes that requests hold.", service.queue.bytes()),

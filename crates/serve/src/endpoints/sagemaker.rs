@@ -30,6 +30,7 @@ const LARGEST_PAGE: usize = 1000;
 static ONE: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: PING, answer: |call| done(health::ready(&call)) },
     Endpoint { method: Method::POST, path: "/invocations", answer: |call| invocations(call) },
+    Endpoint { method: Method::POST, path: "/models", answer: |call| Box::pin(refuse_load(call)) },
 ];
 
 /// Endpoints of a container whose models come and go.
@@ -175,6 +176,13 @@ async fn load(call: EndpointCall) -> Result<Answer, Refusal> {
     // The words of MXNet Model Server, which clients of SageMaker's toolkit compare.
     answer["status"] = json!("Workers scaled");
     Ok(Answer::json(&answer))
+}
+
+/// Refuses another model, after a check of the request.
+async fn refuse_load(call: EndpointCall) -> Result<Answer, Refusal> {
+    json_body(&call.shared, call.request).await?;
+    let message = "this container serves one model; with SAGEMAKER_MULTI_MODEL=true it loads others";
+    Err(Refusal::new(StatusCode::CONFLICT, Outcome::Invalid, message))
 }
 
 async fn unload(call: EndpointCall) -> Result<Answer, Refusal> {

@@ -9,7 +9,7 @@ use crate::answers::Answers;
 use crate::background::{JobKind, LONG, LONG_COPY};
 use crate::body::room;
 use crate::hooks::HookArray;
-use crate::model::Model;
+use crate::model::{Model, NamedOutput};
 use crate::protocol::WireTensor;
 use crate::refusal::Refusal;
 use crate::service::hooked::{self, ServedOutputs};
@@ -90,8 +90,7 @@ enum Tensors {
 struct Decoded {
     schedule: Schedule,
     inputs: Tensors,
-    /// numbers of the wanted outputs
-    wanted: Vec<usize>,
+    wanted: Vec<NamedOutput>,
 }
 
 impl Decode {
@@ -155,7 +154,7 @@ struct Encode {
     model: Arc<Model>,
     id: String,
     results: ServedOutputs,
-    wanted: Vec<usize>,
+    wanted: Vec<NamedOutput>,
     answers: Arc<Answers>,
 }
 
@@ -172,10 +171,10 @@ impl Encode {
             id,
             ..Default::default()
         };
-        for number in &wanted {
-            let output = results.read(*number)?;
+        for named in &wanted {
+            let output = results.read(named.number)?;
             head.outputs.push(wire::model_infer_response::InferOutputTensor {
-                name: model.offered.outputs[*number].name.clone(),
+                name: model.offered.name_of(*named).to_owned(),
                 datatype: output.datatype().name().to_owned(),
                 shape: output.shape().iter().map(|extent| *extent as i64).collect(),
                 ..Default::default()

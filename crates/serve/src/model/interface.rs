@@ -61,10 +61,21 @@ impl NamedTensor {
     }
 }
 
-/// Numbers of the inputs of a request, in its order, and of the outputs that it wants.
+/// Ending of the names that MXNet gives to the outputs of nodes.
+const OF_NODE: &str = "_output";
+
+/// Wanted output with its name in the response, which is that of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedOutput {
+    pub(crate) number: usize,
+    /// whether the request gives the name of the node: `softmax` for `softmax_output`
+    by_node: bool,
+}
+
+/// Numbers of the inputs of a request, in its order, and the outputs that it wants.
 pub(crate) struct Signature {
     pub(crate) inputs: Vec<usize>,
-    pub(crate) outputs: Vec<usize>,
+    pub(crate) outputs: Vec<NamedOutput>,
 }
 
 /// Inputs and outputs that requests name.
@@ -105,9 +116,15 @@ impl Interface {
         Ok(number)
     }
 
-    /// Returns the number of the output of this name.
-    fn output(&self, name: &str) -> Result<usize, Refusal> {
-        self.output_names.get(name).copied().ok_or_else(|| {
+    /// Finds the output of this name, or that of the node of this name, as `MXPredCreatePartialOut`
+    /// takes it.
+    fn output(&self, name: &str) -> Result<NamedOutput, Refusal> {
+        let named = self.output_names.get(name).map(|number| NamedOutput { number: *number, by_node: false });
+        let of_node = || {
+            let number = *self.output_names.get(&format!("{name}{OF_NODE}"))?;
+            Some(NamedOutput { number, by_node: true })
+        };
+        named.or_else(of_node).ok_or_else(|| {
             let names: Vec<&String> = self.outputs.iter().map(|output| &output.name).collect();
             Refusal::invalid(format!("the model has no output '{}'; its outputs are {}", short(name), listed(&names)))
         })
@@ -135,17 +152,25 @@ impl Interface {
         Ok(Signature { inputs: numbers, outputs: self.wanted(outputs)? })
     }
 
-    /// Returns the numbers of the outputs of these names.
-    fn wanted(&self, names: Option<&[&str]>) -> Result<Vec<usize>, Refusal> {
-        let Some(names) = names else { return Ok((0..self.outputs.len()).collect()) };
+    /// Returns the name of an output in the response.
+    pub(crate) fn name_of(&self, wanted: NamedOutput) -> &str {
+        let name = self.outputs[wanted.number].name.as_str();
+        if wanted.by_node { name.strip_suffix(OF_NODE).unwrap_or(name) } else { name }
+    }
+
+    /// Finds the outputs of these names.
+    fn wanted(&self, names: Option<&[&str]>) -> Result<Vec<NamedOutput>, Refusal> {
+        let Some(names) = names else {
+            return Ok((0..self.outputs.len()).map(|number| NamedOutput { number, by_node: false }).collect());
+        };
         let mut wanted = Vec::with_capacity(self.outputs.len());
         let mut asked = vec![false; self.outputs.len()];
         for name in names {
-            let number = self.output(name)?;
-            if std::mem::replace(&mut asked[number], true) {
+            let output = self.output(name)?;
+            if std::mem::replace(&mut asked[output.number], true) {
                 return Err(Refusal::invalid(format!("the output '{name}' is wanted twice")));
             }
-            wanted.push(number);
+            wanted.push(output);
         }
         Ok(wanted)
     }

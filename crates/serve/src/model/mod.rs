@@ -12,7 +12,7 @@ mod types;
 
 pub(crate) use config::{ConfigTensor, ModelConfig};
 pub(crate) use feed::{Feed, TensorPart};
-pub(crate) use interface::{Interface, NamedTensor};
+pub(crate) use interface::{Interface, NamedOutput, NamedTensor};
 pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
