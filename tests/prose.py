@@ -1,5 +1,6 @@
-"""Checks the English of pages, doc comments, docstrings and comments of C headers, against a list
-of phrases and a rule for the beginnings of doc comments. `tests/test_pages.py` runs it.
+"""Checks the English of pages, doc comments, docstrings, comments of C headers and texts for users,
+against a list of phrases, and doc comments by a rule for their beginnings. `tests/test_pages.py`
+runs it.
 
 `python tests/prose.py FILE...` prints the findings of these files.
 """
@@ -116,7 +117,7 @@ def findings(name: str) -> list[Finding]:
     """The findings of a file, in the order of its lines."""
     text = (ROOT / name).read_text()
     found = []
-    for begin, lines, is_doc in _blocks(name, text):
+    for begin, lines, is_doc in itertools.chain(_blocks(name, text), _texts(name, text)):
         if is_doc and (beginning := _BEGINNING.match(lines[0])):
             found.append(Finding(begin, f"a doc comment begins with a verb or a noun, not with {beginning[0]!r}"))
         prose, starts = _joined(lines)
@@ -192,6 +193,44 @@ def _docstrings(text: str) -> Iterator[tuple[int, list[str], bool]]:
         if (doc := ast.get_docstring(node)) is not None:
             for offset, paragraph in _without_code(doc.splitlines()):
                 yield node.body[0].lineno + offset, paragraph, offset == 0
+
+
+# Copied from MXNet: names of files.
+_TABLES = ("python/mxrt/contrib/text/_constants.py",)
+_TESTS_OF_FILE = "#[cfg(test)]\nmod tests {"
+
+
+def _texts(name: str, text: str) -> Iterator[tuple[int, list[str], bool]]:
+    """Literals of several words in the sources of what users have: messages, help, descriptions."""
+    if re.match(r"crates/[\w-]+/src/", name) and name.endswith(".rs"):
+        found = _literals(text.partition(_TESTS_OF_FILE)[0])
+    elif name.startswith("python/mxrt/") and name not in _TABLES and name.endswith(".py"):
+        found = _constants(ast.parse(text))
+    else:
+        found = iter(())
+    for line, literal in found:
+        lines = literal.splitlines()
+        if len(literal.split()) > 2 and "".join(lines):
+            yield line, lines, False
+
+
+def _literals(text: str) -> Iterator[tuple[int, str]]:
+    for match in re.finditer(r'//[^\n]*|r(#+)".*?"\1|"(?:[^"\\]|\\.)*"', text, re.S):
+        if not match[0].startswith("//"):
+            # A line that continues has its own number; the space after it is no part of the text.
+            yield text.count("\n", 0, match.start()) + 1, re.sub(r"\\\n", "\n", match[0])
+
+
+def _constants(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """String literals that are no docstrings. A value within an f-string counts as a word."""
+    apart = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            apart |= {id(part) for part in node.values}
+            parts = [part.value if isinstance(part, ast.Constant) else "_" for part in node.values]
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
+            yield node.lineno, node.value
 
 
 if __name__ == "__main__":

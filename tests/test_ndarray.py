@@ -66,6 +66,32 @@ def test_every_basic_assignment_changes_what_numpy_changes(mx, shape) -> None:
         assert np.array_equal(array.asnumpy(), want), key
 
 
+ALL = slice(None)
+# Keys, values and what MXNet 1.9.1 makes of [[0, 1], [3, 4]], by `mx.nd` and `mx.np`.
+NEW_AXES = [
+    ((ALL, ALL, None), [[7], [9]], [[7, 7], [9, 9]]),
+    ((..., None), [7, 9], [[7, 9], [7, 9]]),
+    ((..., None), [[[7], [8]], [[9], [5]]], [[7, 8], [9, 5]]),
+    ((ALL, None), [[7], [9]], [[7, 7], [9, 9]]),
+    ((ALL, None), [[7, 9]], [[7, 9], [7, 9]]),
+    ((ALL, None, 0), [7, 9], [[7, 1], [9, 4]]),
+    ((0, ALL, None), [7, 8], [[7, 8], [3, 4]]),
+    ((0, ALL, None), [[7], [8]], [[7, 8], [3, 4]]),
+    ((None, ALL, None), [[7, 8], [1, 2]], [[7, 8], [1, 2]]),
+    (([0, 1], None), [[7, 8], [9, 5]], [[7, 8], [9, 5]]),
+    (None, [[[5, 6], [7, 8]]], [[5, 6], [7, 8]]),
+]
+
+
+@pytest.mark.parametrize("numpy", [False, True])
+@pytest.mark.parametrize(("key", "value", "wanted"), NEW_AXES)
+def test_an_assignment_leaves_new_axes_out_as_mxnet_does(mx, key, value, wanted, numpy: bool) -> None:
+    make = mx.np.array if numpy else mx.nd.array
+    array = make([[0, 1], [3, 4]])
+    array[key] = make(value)
+    assert array.asnumpy().tolist() == wanted
+
+
 def test_lists_and_arrays_as_indices_pick_what_numpy_picks(mx) -> None:
     values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     array = mx.nd.array(values)

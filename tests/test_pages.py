@@ -160,25 +160,34 @@ def test_prose_is_that_of_a_native_engineer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "text", "wanted"),
+    ("name", "text", "wanted"),
     [
-        ("rs", "/// What a call reads.\nfn a() {}\n", [(1, "begins with a verb or a noun, not with 'What'")]),
-        ("rs", "/// A value.\n///\n/// It lies\n/// behind it.\n", [(3, "is stored"), (4, "after")]),
-        ("rs", "//! Runs at most\n//! one request at a time.\n", []),
-        ("rs", "/// Calls that run at\n/// a time.\n", [(1, "concurrently")]),
-        ("rs", "/// Reads `behind`.\n///\n/// ```\n/// beside\n/// ```\n", []),
-        ("rs", "/// Two backends behind one trait.\n// behind\n", []),
-        ("py", 'def a():\n    """As `b`, lately."""\n', [(2, "not with 'As'"), (2, "recently")]),
-        ("md", "# A page\n\nIt is measured\nin turns.\n\n    in turns\n", [(4, "interleaved")]),
-        ("h", "/* One.\n * It listens at a port. */\n", [(2, "listen on")]),
+        ("a.rs", "/// What a call reads.\nfn a() {}\n", [(1, "begins with a verb or a noun, not with 'What'")]),
+        ("a.rs", "/// A value.\n///\n/// It lies\n/// behind it.\n", [(3, "is stored"), (4, "after")]),
+        ("a.rs", "//! Runs at most\n//! one request at a time.\n", []),
+        ("a.rs", "/// Calls that run at\n/// a time.\n", [(1, "concurrently")]),
+        ("a.rs", "/// Reads `behind`.\n///\n/// ```\n/// beside\n/// ```\n", []),
+        ("a.rs", "/// Two backends behind one trait.\n// behind\n", []),
+        ("a.py", 'def a():\n    """As `b`, lately."""\n', [(2, "not with 'As'"), (2, "recently")]),
+        ("a.md", "# A page\n\nIt is measured\nin turns.\n\n    in turns\n", [(4, "interleaved")]),
+        ("a.h", "/* One.\n * It listens at a port. */\n", [(2, "listen on")]),
+        (
+            "crates/a/src/a.rs",
+            'fn a() {\n    b("one thing \\\n       beside another");  // "a b beside"\n}\n',
+            [(3, "next to")],
+        ),
+        ("crates/a/src/a.rs", '#[cfg(test)]\nmod tests {\n    // "one thing beside another"\n}\n', []),
+        ("crates/a/tests/a.rs", 'fn a() {\n    b("one thing beside another");\n}\n', []),
+        ("python/mxrt/a.py", 'a = f"one thing {b} lately"\nc = "lately"\n', [(1, "recently")]),
     ],
 )
 def test_a_phrase_that_is_no_english_is_found_at_its_line(
-    ending: str, text: str, wanted: list[tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, text: str, wanted: list[tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / f"a.{ending}").write_text(text)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text(text)
     monkeypatch.setattr(prose, "ROOT", tmp_path)
-    found = prose.findings(f"a.{ending}")
+    found = prose.findings(name)
     assert [finding.line for finding in found] == [line for line, _ in wanted], found
     assert all(part in finding.message for finding, (_, part) in zip(found, wanted, strict=True)), found
 

@@ -103,5 +103,5 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
             )
         return known[name.lower()](*args, **kwargs)
 
-    create.__doc__ = f"Makes a {nickname} from a name, a JSON text or a dictionary; an instance comes back as it is."
+    create.__doc__ = f"Makes a {nickname} from a name, a JSON text or a dictionary; an instance is returned unchanged."
     return create

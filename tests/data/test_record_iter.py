@@ -299,8 +299,8 @@ def test_digits_are_shuffled_by_their_seed_and_alike_in_all_epochs(mx, here: Pat
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("1 2:3 1:4", "the index 1 comes behind 2; indices have to ascend"),
-        ("1 2:3 2:4", "the index 2 comes behind 2"),
+        ("1 2:3 1:4", "the index 1 follows 2; indices have to ascend"),
+        ("1 2:3 2:4", "the index 2 follows 2"),
         ("1 -1:4", "the index -1 is negative"),
         ("1 5:4", r"the index 5 is outside of data_shape \(5,\)"),
         ("1 a:4", 'found "a:4", expected index:value'),

@@ -182,7 +182,7 @@ def test_modules_and_compiled_graphs_take_the_same_options(mx) -> None:
     assert bound(mx.nd.ones((2, 4))).asnumpy().tolist() == [[6.0] * 3] * 2
     with pytest.raises(mx.base.MXNetError, match="requires 3 inputs"):
         op.bind([None, weight])
-    with pytest.raises(mx.base.MXNetError, match="takes 1 inputs beside its parameters, got 2"):
+    with pytest.raises(mx.base.MXNetError, match="takes 1 inputs besides its parameters, got 2"):
         bound(mx.nd.ones((2, 4)), weight)
     with pytest.raises(mx.base.MXNetError, match="same context"):
         bound(mx.nd.ones((2, 4), ctx=mx.cpu(1)))

@@ -83,6 +83,13 @@ def test_inference_tells_what_is_unknown(mx, fc) -> None:
     assert fc.infer_type(x="float16")[1] == [np.float16]
     with pytest.warns(UserWarning, match="Cannot decide type"):
         assert fc.infer_type() == (None, None, None)
+    x = mx.sym.var("x")
+    for operator in (mx.sym.softmax, mx.sym.log_softmax, mx.sym.softmin):
+        double = operator(x, dtype="float64")
+        assert double.infer_type() == ([np.float64], [np.float64], [])
+        assert double.infer_type(x="float16")[:2] == ([np.float16], [np.float64])
+        assert double.simple_bind(mx.cpu(), x=(2, 2)).arg_dict["x"].dtype == np.float64
+    assert mx.sym.InstanceNorm(x).infer_type()[0] == [np.float32] * 3
     with pytest.raises(mx.base.MXNetError, match="zzz"):
         fc.infer_shape(zzz=(1, 2))
     with pytest.raises(mx.base.MXNetError, match="fc"):

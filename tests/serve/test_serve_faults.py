@@ -67,8 +67,7 @@ WRONG = {
     "key twice": (digit().replace('"name"', '"name": "data", "name"', 1), "duplicate field"),
     "unknown output": (digit()[:-1] + ', "outputs": [{"name": "y"}]}', "no output 'y'"),
     "output twice": (
-        digit()[:-1]
-        + ', "outputs": [{"name": "digitsnet_dense0_fwd_output"}, {"name": "digitsnet_dense0_fwd"}]}',
+        digit()[:-1] + ', "outputs": [{"name": "digitsnet_dense0_fwd_output"}, {"name": "digitsnet_dense0_fwd"}]}',
         "wanted twice",
     ),
     "classes": (digit()[:-1] + ', "outputs": [{"name": "y", "parameters": {"classification": 3}}]}', "classification"),
@@ -173,7 +172,7 @@ def test_a_body_in_chunks_is_a_body(mx, server) -> None:
 def test_a_body_of_too_many_short_chunks_is_refused(mx, good, chunk: int, count: int, refused: bool) -> None:
     piece = f"{chunk:x}\r\n".encode() + b" " * chunk + b"\r\n"
     models = {"digits_cnn": mx.serve.Model(DIGITS / "digits_cnn", shapes={"data": [-1, 1, 8, 8]})}
-    with mx.serve.Server(models, port=0, grpc_port="off", max_body="100M") as server, raw(server) as connection:
+    with mx.serve.Server(models, port=0, grpc_port="off", max_body="100MB") as server, raw(server) as connection:
         connection.sendall(head(None, "Transfer-Encoding: chunked", "Connection: close"))
         connection.sendall(piece * count + b"0\r\n\r\n")
         said = read_all(connection)

@@ -272,7 +272,7 @@ def test_an_image_is_answered_where_the_server_knows_how_it_becomes_the_input(mx
         ("application/x-recordio-protobuf", b"\x0a\x23\xd7\xce\xff\xff\xff\x1f", b"ends inside of a record"),
         ("application/x-recordio-protobuf", recordio(np.ones((1, 3))), b"a record has 3 features; expected 64"),
         ("application/x-npy", b"nothing", b"expected a .npy"),
-        ("image/jpeg", b"nothing", b"the body is said to be image/jpeg, but begins like no JPEG and no PNG"),
+        ("image/jpeg", b"nothing", b"the body has the type image/jpeg, but begins like no JPEG and no PNG"),
     ],
 )
 def test_a_wrong_body_is_refused_with_what_was_expected(mx, container, kind, body, words) -> None:
@@ -353,7 +353,9 @@ def test_the_platform_alone_names_files(mx, container) -> None:
     assert (status, b"SAGEMAKER_MULTI_MODEL=true" in data) == (409, True), data
 
 
-@pytest.mark.parametrize(("body", "at"), [("A" * 65_536, "Invalid value. at 0"), ('{\n "a": x}', "Invalid value. at 8")])
+@pytest.mark.parametrize(
+    ("body", "at"), [("A" * 65_536, "Invalid value. at 0"), ('{\n "a": x}', "Invalid value. at 8")]
+)
 def test_a_body_that_is_no_json_is_refused_with_the_place_of_the_fault(container, platform, body, at) -> None:
     for server in (container, platform[0]):
         status, _, data = sent(server, "/models", body)

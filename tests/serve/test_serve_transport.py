@@ -331,7 +331,7 @@ def test_unix_sockets_carry_both_protocols(mx, tmp_path) -> None:
         with channel(running) as own:
             made = ask(own, "ModelInfer", **infer_fields("digits_cnn", {"data": golden("digits_cnn", 3)[0]}))
             assert same(arrays_of(made), wanted)
-        with pytest.raises(mx.MXNetError, match="cannot listen at"):
+        with pytest.raises(mx.MXNetError, match="cannot listen on"):
             mx.serve.Server({"digits_cnn": DIGITS}, port=None, **paths).start()
     assert not Path(paths["unix"]).exists() and not Path(paths["grpc_unix"]).exists()
 
@@ -405,7 +405,7 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
         (digits, "--tokens", "/none", "--port", "0"): "'/none': there is no such file",
         (digits, "--grpc-port", "x"): "--grpc-port is x",
         (digits, "--port", "off", "--grpc-port", "off"): "neither a port nor a socket",
-        (digits, "--unix", str(tmp_path / "none/socket"), "--port", "off"): "cannot listen at",
+        (digits, "--unix", str(tmp_path / "none/socket"), "--port", "off"): "cannot listen on",
     }
     for arguments, words in cases.items():
         result = mxrt("serve", *arguments)

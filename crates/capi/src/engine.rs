@@ -57,7 +57,7 @@ impl Push {
         let (reads, writes) = (all::<NDArray>(reads)?, all::<NDArray>(writes)?);
         let (reads, writes) = (borrow(&reads), borrow(&writes));
         if let Some(array) = reads.iter().chain(&writes).find(|array| array.context().device().is_some()) {
-            let message = format!("{array:?} lies on {}: a function of the program runs on the host", array.context());
+            let message = format!("{array:?} is on {}: a function of the program runs on the host", array.context());
             return Err(Error::of_kind(FailureKind::Device, message));
         }
         for (i, array) in writes.iter().enumerate() {

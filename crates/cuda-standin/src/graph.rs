@@ -127,7 +127,7 @@ impl Graph {
         self.uses.launched.fetch_add(1, Ordering::SeqCst);
         let launched = here.launch(stream, "graph", move || {
             if uses.running.swap(true, Ordering::SeqCst) {
-                wrong("two launches of a graph run at a time, which share its memory");
+                wrong("two launches of a graph, which share its memory, run concurrently");
             }
             nodes.iter().for_each(Node::run);
             uses.running.store(false, Ordering::SeqCst);

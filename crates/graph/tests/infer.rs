@@ -155,7 +155,7 @@ fn bad_hints_name_the_variable() {
     }
     let many = format!("({})", vec!["1"; 100_000].join(","));
     let x = Symbol::variable("x", attrs(&[("__shape__", &many)]));
-    assert!(x.infer_shape(&[], false).is_err_and(|e| e.to_string().contains("no array has so many axes")));
+    assert!(x.infer_shape(&[], false).is_err_and(|e| e.to_string().contains("no array has that many axes")));
 }
 
 #[test]

@@ -21,7 +21,7 @@ const KINDS: &[(&[u8], &str)] = &[
     (b"\x04\x22\x4d\x18", "It is compressed by lz4: unpack it first"),
     (b"7z\xbc\xaf\x27\x1c", "It is a 7z archive: unpack it first"),
     (b"Rar!\x1a\x07", "It is a RAR archive: unpack it first"),
-    (b"PK\x03\x04", "It is a zip archive: unpack it first (mxrt serve takes archives of models as they are)"),
+    (b"PK\x03\x04", "It is a zip archive: unpack it first (mxrt serve takes packed models)"),
     (b"\x89HDF", "It is HDF5, such as Keras writes: convert the model where it was made"),
     (b"\x93NUMPY", "It is an array of numpy: read it with mx.nd.array(numpy.load(path))"),
     (b"\x89PNG", IMAGE),
@@ -46,7 +46,7 @@ const INSIDE: &[(usize, &[u8], &str)] = &[
     (0, b"\x0a\x23\xd7\xce", "It is RecordIO: read it with mx.recordio or an iterator of mx.io"),
     (4, b"TFL3", "It is a model of TensorFlow Lite: convert the model where it was made"),
     (7, b"\0{\"", "It looks like a safetensors file: pass the .params file that MXNet wrote"),
-    (257, b"ustar", "It is a tar archive: unpack it first (mxrt serve takes archives of models as they are)"),
+    (257, b"ustar", "It is a tar archive: unpack it first (mxrt serve takes packed models)"),
 ];
 /// Ends of the name of the first entry of a zip archive, with a description and advice.
 const ZIPPED: &[(&[u8], &str)] = &[

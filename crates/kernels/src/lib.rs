@@ -9,7 +9,7 @@
 //! contradicts its shape is a caller's mistake and panics with both; values that may be bad give a
 //! [`KernelError`].
 
-#![allow(clippy::too_many_arguments, reason = "slices come with their shapes beside them")]
+#![allow(clippy::too_many_arguments, reason = "slices and their shapes are separate arguments")]
 #![allow(clippy::needless_range_loop, reason = "loops over lanes index several arrays, and vectorise in that form")]
 
 pub mod activation;

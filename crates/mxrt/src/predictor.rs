@@ -285,7 +285,7 @@ impl Predictor {
     pub fn check_output(&self, index: usize) -> Result<&TensorType, OpError> {
         self.outputs.get(index).ok_or_else(|| {
             bad(format!(
-                "Output index out of range ({index} vs. {}): the model has so many outputs",
+                "Output index out of range ({index} vs. {}): the model has that many outputs",
                 self.outputs.len()
             ))
         })

@@ -17,7 +17,7 @@ pub(crate) fn device_kinds() -> Vec<(String, i32)> {
 fn kind(name: &str) -> Result<DeviceKind, OpError> {
     match convert::context((name, 0))?.device_type {
         DeviceType::Device(kind) => Ok(kind),
-        other => Err(OpError::new(FailureKind::Value, format!("{} is no device beside the CPU", other.name()))),
+        other => Err(OpError::new(FailureKind::Value, format!("{} is no device other than the CPU", other.name()))),
     }
 }
 

@@ -324,7 +324,7 @@ impl RequestBody {
     /// Fails if bytes are left.
     pub(crate) async fn end(&mut self) -> Result<(), Refusal> {
         if self.more().await? {
-            return Err(Refusal::invalid("the body goes on behind its data"));
+            return Err(Refusal::invalid("the body continues after its data"));
         }
         Ok(())
     }

@@ -27,9 +27,9 @@ impl fmt::Display for StartError {
         match self {
             StartError::InUse(address, option) => write!(
                 f,
-                "cannot listen at {address}: another program does; name another port ({option}), 0 for a free one"
+                "cannot listen on {address}: another program does; name another port ({option}), 0 for a free one"
             ),
-            StartError::Listen(address, error) => write!(f, "cannot listen at {address}: {error}"),
+            StartError::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
             StartError::Settings(message) | StartError::Files(message) => f.write_str(message),
             StartError::Models(error) => f.write_str(&error.message),
             StartError::Threads(error) => write!(f, "cannot start the threads of the server: {error}"),

@@ -46,7 +46,7 @@ def interpreters(given: Sequence[str]) -> dict[str, str]:
         found[name] = program
     if not found:
         raise PeerError(
-            "--peers: none of them is installed beside mxrt. 'pip install onnxruntime openvino', or name an "
+            "--peers: none of them is installed next to mxrt. 'pip install onnxruntime openvino', or name an "
             "interpreter that has one: --peer-python onnxruntime=/path/to/python (MXNet needs one of its own, as it "
             "wants a numpy before 1.24: --peer-python mxnet=...)"
         )

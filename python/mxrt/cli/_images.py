@@ -75,7 +75,7 @@ def add_preprocess_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preprocess",
         metavar="NAME|FILE",
-        help="what is done with images: imagenet (as GluonCV), raw (pixels as they are), or a JSON file with size, "
+        help="what is done with images: imagenet (as GluonCV), raw (unchanged pixels), or a JSON file with size, "
         "resize, grey, scale, mean, std and layout, as in mxrt serve (otherwise the preprocess.json next to the model)",
     )
     parser.add_argument("--size", metavar="H,W", help="rows and columns that are cut out of the middle")

@@ -157,7 +157,7 @@ def _halved(made: Rewritten, values: Mapping[str, NDArray]) -> dict[str, NDArray
     if integers := [name for name, value in values.items() if value._dtype_name in ("int8", "uint8")]:
         raise ModelError(
             f"--float16: parameter '{integers[0]}' is {values[integers[0]]._dtype_name}; a model on 8-bit integers "
-            "stays as it is. Give the float32 model that it was made of"
+            "stays unchanged. Give the float32 model that it was made of"
         )
     block = SymbolBlock(made.graph, [symbols.var(name) for name in made.inputs if name not in values])
     for name, parameter in block.collect_params().items():

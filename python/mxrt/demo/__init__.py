@@ -307,7 +307,7 @@ def still_works(term: Terminal) -> bool:
     """After all failures the process computes as before."""
     good = bool(((mx.nd.ones((2, 3)) + 1).asnumpy() == 2).all())
     mx.nd.waitall()
-    term.verdict(good, "and the process goes on: ones + 1 is 2")
+    term.verdict(good, "and the process continues: ones + 1 is 2")
     return good
 
 

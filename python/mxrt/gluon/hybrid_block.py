@@ -475,7 +475,7 @@ class HybridBlock(Block, GraphNames, PlanMethods):
         if not same_structure(form, graph.in_format):
             raise ValueError(
                 "The argument structure of HybridBlock does not match the cached version. Stored format = "
-                f"{graph.in_format}, input format = {form}. Call hybridize() again to make the graph anew"
+                f"{graph.in_format}, input format = {form}. Call hybridize() again to make the graph again"
             )
         arrays = [value for value in flat if value is not None]
         if self._callback is not None:

@@ -4,6 +4,7 @@ positions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import EllipsisType
 from typing import Any, TypeAlias
 
@@ -92,6 +93,29 @@ def broadcast_region(shape: tuple[int, ...], to: tuple[int, ...]) -> Region:
         )
     steps = [0] * lead + [0 if n == 1 else stride for n, stride in zip(shape, strides_of(shape), strict=True)]
     return 0, list(zip(to, steps, strict=True))
+
+
+def assigned_key(key: Any) -> Any:
+    """A key without its new axes, which assignment leaves out."""
+    if isinstance(key, tuple):
+        return tuple(part for part in key if part is not None)
+    return () if key is None else key
+
+
+def assigned_region(value: tuple[int, ...], part: tuple[int, ...], named: Callable[[], tuple[int, ...]]) -> Region:
+    """The elements of an array of the shape `value` for those of a part. A value with more axes
+    than the part may have the new axes of the key, as in MXNet: `named` gives the shape of the part
+    with them. MXNetShapeError when it does not fit.
+    """
+    if len(value) > len(part):
+        new, rest = set(), list(part)
+        for axis, extent in enumerate(named()):
+            if rest and extent == rest[0]:
+                del rest[0]
+            else:
+                new.add(axis)
+        value = tuple(extent for axis, extent in enumerate(value) if axis not in new or extent != 1)
+    return broadcast_region(value, part)
 
 
 def plain(key: Any) -> tuple[Any, ...]:

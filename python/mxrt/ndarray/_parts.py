@@ -71,12 +71,14 @@ class Parts(_mxrt.NDArrayBase):
             # All of an array without axes, which has none to be sliced.
             key = ()
         if indexing.is_basic(key):
-            region = indexing.basic_region(self.shape, key)
-            target_shape = indexing.region_shape(region)
-            _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, target_shape))
+            region = indexing.basic_region(self.shape, indexing.assigned_key(key))
+            named = lambda: indexing.region_shape(indexing.basic_region(self.shape, key))  # noqa: E731
+            values = indexing.assigned_region(source.shape, indexing.region_shape(region), named)
+            _mxrt.copy_region(self, region, source, values)
             return
-        at = indexing.positions(self.shape, indexing.plain(key))
+        key = indexing.plain(key)
+        at = indexing.positions(self.shape, indexing.assigned_key(key))
         spread = _mxrt.zeroed(list(at.shape), self._dtype_name, self._device)
-        whole = indexing.whole_region(at.shape)
-        _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
+        values = indexing.assigned_region(source.shape, at.shape, lambda: indexing.positions(self.shape, key).shape)
+        _mxrt.copy_region(spread, indexing.whole_region(at.shape), source, values)
         _mxrt.scatter(self, at, spread)

@@ -226,14 +226,16 @@ class ndarray(NumpyMethods):
         key = _keys.checked(key)
         source = self._value(value)
         if _keys.is_basic(key):
-            region = indexing.basic_region(self.shape, key)
-            wanted = indexing.region_shape(region)
-            _mxrt.copy_region(self, region, source, indexing.broadcast_region(source.shape, wanted))
+            region = indexing.basic_region(self.shape, indexing.assigned_key(key))
+            named = lambda: indexing.region_shape(indexing.basic_region(self.shape, key))  # noqa: E731
+            values = indexing.assigned_region(source.shape, indexing.region_shape(region), named)
+            _mxrt.copy_region(self, region, source, values)
             return
-        at = _keys.positions(self.shape, _keys.plain(key))
+        key = _keys.plain(key)
+        at = _keys.positions(self.shape, indexing.assigned_key(key))
         spread = _empty(at.shape, self.context, self._dtype_name)
-        whole = indexing.whole_region(at.shape)
-        _mxrt.copy_region(spread, whole, source, indexing.broadcast_region(source.shape, at.shape))
+        values = indexing.assigned_region(source.shape, at.shape, lambda: _keys.positions(self.shape, key).shape)
+        _mxrt.copy_region(spread, indexing.whole_region(at.shape), source, values)
         _mxrt.scatter(self, at, spread)
 
     def _value(self, value: Any) -> NDArray:

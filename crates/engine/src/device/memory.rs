@@ -300,7 +300,7 @@ impl DevicePool {
     fn refused(&self, device: &'static OpenDevice, bytes: usize, full: bool) -> OpError {
         let stats = self.stats();
         let why = match (full, stats.limit) {
-            (false, _) => "no device has so many".to_owned(),
+            (false, _) => "no device has that many".to_owned(),
             (true, Some(limit)) => format!("the limit is {limit} bytes and {} bytes are in use", stats.in_use),
             (true, None) => format!("the device has no more and {} bytes are in use", stats.in_use),
         };

@@ -323,7 +323,7 @@ impl<'a> DeviceCtx<'a> {
             Err(error) => {
                 let mut block = block;
                 block.use_until(events);
-                Err(self.device.op_error(&error, "ordering an operator behind the last owner of its memory"))
+                Err(self.device.op_error(&error, "ordering an operator after the last owner of its memory"))
             }
         }
     }

@@ -105,7 +105,7 @@ impl DeviceCtx<'_> {
         let mut waits = WaitSet::default();
         waits.add(&last);
         let ordered = self.stream.wait_for(&waits, self.op.id);
-        ordered.map_err(|e| self.device.op_error(&e, "ordering an operator behind the last use of its memory"))?;
+        ordered.map_err(|e| self.device.op_error(&e, "ordering an operator after the last use of its memory"))?;
         self.keep(work.clone());
         let submitted = before().and_then(|()| self.submit_recording(work)).and_then(|()| after());
         *last = self.end_of_piece(self.stream)?;

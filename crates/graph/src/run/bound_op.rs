@@ -121,7 +121,7 @@ impl BoundOp {
             let names: Vec<&str> = self.data.iter().map(|i| self.op.input_name(*i)).collect();
             let listed = first_names(&names);
             let message =
-                format!("this graph takes {takes} inputs beside its parameters, got {got}; they are {listed}");
+                format!("this graph takes {takes} inputs besides its parameters, got {got}; they are {listed}");
             return Err(OpError::new(FailureKind::Value, message).op("CachedOp"));
         }
         let Some(context) = self.context.or_else(|| data.first().map(|a| a.context())) else { return Ok(()) };

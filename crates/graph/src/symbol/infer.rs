@@ -159,7 +159,7 @@ impl Property for PartialShape {
             Attrs::parse(&DEFS, [("shape", text.as_str())]).map_err(|_| bad("expected a tuple like (0, 3)"))?;
         let Some(dims) = parsed.opt_ints("shape") else { return Ok(PartialShape::UNKNOWN) };
         if dims.len() > MAX_AXES {
-            return Err(bad("no array has so many axes"));
+            return Err(bad("no array has that many axes"));
         }
         let numpy = is_np_shape();
         if dims.is_empty() && !numpy {

@@ -277,7 +277,7 @@ fn parse(line: &[u8], count: usize, to: &mut impl LineValues) -> Result<f32, Str
             Ok(index) => index as usize,
         };
         if let Some(last) = last.filter(|last| *last >= place) {
-            return Err(format!("the index {place} comes behind {last}; indices have to ascend"));
+            return Err(format!("the index {place} follows {last}; indices have to ascend"));
         }
         last = Some(place);
         if !to.put(place, value) {

@@ -74,7 +74,7 @@ pub static BATCH_PARAMETERS: &[AttrDef] = &[
         "round_batch",
         AttrKind::Bool,
         "True",
-        "Fill a short last batch up from the beginning; the next epoch goes on behind these \
+        "Fill a short last batch up from the beginning; the next epoch continues after these \
         samples.",
     ),
     AttrDef::new("prefetch_buffer", AttrKind::Int, "4", "Batches made ahead in the background.").wide().unsigned(),

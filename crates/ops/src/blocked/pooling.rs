@@ -78,7 +78,7 @@ impl BlockedPoolWindows {
 
     /// Parses the numbers of [`text`](Self::text).
     pub(crate) fn parse(numbers: &[i64]) -> Result<BlockedPoolWindows, OpError> {
-        let bad = || value_error("the pooling behind a convolution is seven numbers");
+        let bad = || value_error("the pooling after a convolution is seven numbers");
         let n = numbers.iter().map(|n| usize::try_from(*n)).collect::<Result<Vec<_>, _>>().map_err(|_| bad())?;
         let [kind, kh, kw, sh, sw, ph, pw] = n[..] else { return Err(bad()) };
         let kind = *KINDS.get(kind).ok_or_else(bad)?;

@@ -43,7 +43,7 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_custom_with_states",
-        doc: "Custom; its auxiliary states as they are afterwards are outputs behind the others.",
+        doc: "Custom; its auxiliary states as they are afterwards are outputs after the others.",
         attrs: ATTRS,
         inputs: INPUTS,
         outputs: Outputs::Count(|attrs| {

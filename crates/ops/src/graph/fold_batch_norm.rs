@@ -6,7 +6,7 @@ use crate::prelude::*;
 pub static OPS: &[OpDef] = &[OpDef {
     name: "_fold_batch_norm",
     doc: "The weight (output channels first) and bias with which a layer computes itself and the \
-        BatchNorm behind it.",
+        BatchNorm after it.",
     inputs: Inputs::ByAttrs(|attrs| {
         if attrs.bool("with_bias") {
             &["weight", "bias", "gamma", "beta", "moving_mean", "moving_var"]

@@ -30,7 +30,7 @@ pub(super) const COMPUTE_SIZE: &[AttrDef] = &[AttrDef::new(
     "compute_size",
     AttrKind::IntFrom(1),
     "128",
-    "Transforms that MXNet computes at a time; without effect here.",
+    "Number of transforms that MXNet computes together; without effect here.",
 )];
 
 pub(super) static BY_ROWS: Rewrites = Rewrites {

@@ -10,7 +10,7 @@ const ATTRS: &[AttrDef] = &[
         "offset",
         AttrKind::Int,
         "0",
-        "The diagonal at which the triangle begins: a positive one has the upper triangle behind \
+        "The diagonal at which the triangle begins: a positive one has the upper triangle after \
          it, a negative one the lower.",
     ),
     AttrDef::new("lower", AttrKind::Bool, "True", "Which triangle is meant where offset is 0."),

@@ -11,6 +11,11 @@ pub static OPS: &[OpDef] = &[OpDef {
     hidden_outputs: |_| 2,
     attrs: &[AttrDef::new("eps", AttrKind::Float, "0.00100000005", "Added to the variance.")],
     infer_shape: instance_shapes,
+    infer_dtype: |dtypes| {
+        let data = dtypes.inputs[0].or(dtypes.outputs[0]).unwrap_or(DType::F32);
+        dtypes.set_input(0, "data", data)?;
+        dtypes.all_same()
+    },
     bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
     form: |attrs, signature| form(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },

@@ -74,7 +74,13 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
 
 fn infer_dtype(dtypes: &mut DTypes<'_>) -> Result<(), OpError> {
     match dtypes.attrs.opt_dtype("dtype") {
-        Some(dtype) => dtypes.set_output(0, dtype),
+        // Data of another type is converted; data without one has that of the output.
+        Some(dtype) => {
+            if dtypes.inputs[0].is_none() {
+                dtypes.set_input(0, "data", dtype)?;
+            }
+            dtypes.set_output(0, dtype)
+        }
         None => match dtypes.inputs[0].or(dtypes.outputs[0]) {
             Some(dtype) => {
                 dtypes.set_input(0, "data", dtype)?;

@@ -13,7 +13,7 @@ macro_rules! density {
                 "The density of ",
                 $doc,
                 ".\n\nThe parameters have one shape, with which the shape of sample begins: they \
-                 hold for all samples in the axes behind it."
+                 hold for all samples in the axes after it."
             ),
             inputs: Inputs::Fixed($inputs),
             attrs: IS_LOG,

@@ -49,7 +49,14 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     let size = match shapes.inputs.get(1) {
-        None => pair(shapes.attrs, "h_w")?.map(Some),
+        None => {
+            let size = pair(shapes.attrs, "h_w")?;
+            if size.contains(&0) {
+                let words = "expected the height and width of the window, or a second input as large as it";
+                return Err(value_error(format!("h_w is ({}, {}); {words}", size[0], size[1])));
+            }
+            size.map(Some)
+        }
         Some(like) => [like.dim(2), like.dim(3)],
     };
     let [_, _, height, width] = &mut dims[..] else {
@@ -89,5 +96,7 @@ mod tests {
         assert_eq!(f32s(&of(&[("center_crop", "True")]).run(), [1, 1, 1, 2]), [3.0, 4.0]);
         of(&[("offset", "(3, 0)")]).error();
         of(&[("h_w", "(4, 4)")]).error();
+        let error = OpTest::new("Crop").attr("num_args", "1").f32([1, 1, 3, 3], &x).error();
+        assert!(error.message.contains("h_w is (0, 0)"), "{}", error.message);
     }
 }

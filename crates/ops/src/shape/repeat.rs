@@ -17,7 +17,8 @@ pub static OPS: &[OpDef] = &[OpDef {
     form: |attrs, signature| strided_form(&view(attrs, signature)?),
     rewrites: &Rewrites {
         row_wise: |attrs, signature, divided| {
-            rows_of_data(attrs, signature, divided)
+            attrs.count("repeats") > 0
+                && rows_of_data(attrs, signature, divided)
                 && attrs.opt_int("axis").is_some_and(|a| is_within_rows(a, signature))
         },
         ..Rewrites::NONE
@@ -25,9 +26,13 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
+/// Of no repetitions the result is a vector, whatever the axis is, as in MXNet.
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     let repeats = shapes.attrs.count("repeats");
+    if repeats == 0 {
+        return shapes.set_output(0, PartialShape::from_dims([Some(0)]));
+    }
     match shapes.attrs.opt_int("axis") {
         None => {
             let total = known_product(&dims).map(|n| checked_product(&[n, repeats])).transpose()?;
@@ -53,4 +58,17 @@ fn view(attrs: &Attrs, signature: &Signature<'_>) -> Result<Strided, OpError> {
     };
     let strides = vec![inner as isize, 0, 1];
     Ok(Strided { offset: 0, strides, shape: vec![outer, attrs.count("repeats"), inner] })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn no_repetitions_give_a_vector_without_elements() {
+        let repeated = |times: &str| OpTest::new("repeat").attr("axis", "1").attr("repeats", times);
+        let x = [1.0, 2.0];
+        assert_eq!(f32s(&repeated("2").f32([1, 2], &x).run(), [1, 4]), [1.0, 1.0, 2.0, 2.0]);
+        assert_eq!(f32s(&repeated("0").f32([1, 2], &x).run(), [0]), [0.0; 0]);
+    }
 }

@@ -13,9 +13,9 @@ pub static OPS: &[OpDef] = &[OpDef {
     inputs: Inputs::Fixed(&["lhs", "rhs"]),
     attrs: &[
         AttrDef::new("lhs_begin", AttrKind::OptInt, "None", "First axis of lhs that is replaced."),
-        AttrDef::new("lhs_end", AttrKind::OptInt, "None", "Axis of lhs behind the last that is replaced."),
+        AttrDef::new("lhs_end", AttrKind::OptInt, "None", "Axis of lhs after the last that is replaced."),
         AttrDef::new("rhs_begin", AttrKind::OptInt, "None", "First axis of rhs that is taken."),
-        AttrDef::new("rhs_end", AttrKind::OptInt, "None", "Axis of rhs behind the last that is taken."),
+        AttrDef::new("rhs_end", AttrKind::OptInt, "None", "Axis of rhs after the last that is taken."),
     ],
     infer_shape,
     infer_dtype: |dtypes| match dtypes.inputs[0] {
@@ -41,7 +41,7 @@ fn axes(attrs: &Attrs, begin: &str, end: &str, rank: usize) -> Result<Range<usiz
     };
     let range = bound(begin, 0)?..bound(end, rank)?;
     if range.start > range.end {
-        return Err(value_error(format!("{begin} is behind {end}")));
+        return Err(value_error(format!("{begin} is after {end}")));
     }
     Ok(range)
 }

@@ -8,7 +8,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     name: "_rnn_param_concat",
     aliases: &["_npi_rnn_param_concat"],
     doc: "Joins the parameters of recurrent layers, as Concat does.\n\n\
-        Where the length of the output is known from behind, one unknown input has what is left, \
+        Where the length of the output is known from later operators, one unknown input has what is left, \
         or two have half of it each.",
     infer_shape: |shapes| {
         infer_shape(shapes)?;

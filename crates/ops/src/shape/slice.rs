@@ -29,7 +29,7 @@ pub static OPS: &[OpDef] = &[OpDef {
 
 pub(crate) const ATTRS: &[AttrDef] = &[
     AttrDef::required("begin", AttrKind::SparseShape, "First index along each axis."),
-    AttrDef::required("end", AttrKind::SparseShape, "Index behind the last along each axis."),
+    AttrDef::required("end", AttrKind::SparseShape, "Index after the last along each axis."),
     AttrDef::new("step", AttrKind::SparseShape, "()", "Step along each axis."),
 ];
 

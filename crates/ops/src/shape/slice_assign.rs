@@ -32,7 +32,7 @@ pub static OPS: &[OpDef] = &[
         attrs: &[
             AttrDef::new("scalar", AttrKind::Float, "0", "The number.").wide(),
             AttrDef::required("begin", AttrKind::SparseShape, "First index along each axis."),
-            AttrDef::required("end", AttrKind::SparseShape, "Index behind the last along each axis."),
+            AttrDef::required("end", AttrKind::SparseShape, "Index after the last along each axis."),
             AttrDef::new("step", AttrKind::SparseShape, "()", "Step along each axis."),
         ],
         bind: bind_scalar,

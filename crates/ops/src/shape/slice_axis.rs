@@ -10,7 +10,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     attrs: &[
         AttrDef::required("axis", AttrKind::Int, "The axis."),
         AttrDef::required("begin", AttrKind::Int, "First index; negative counts from the end."),
-        AttrDef::required("end", AttrKind::OptInt, "Index behind the last; None for the end."),
+        AttrDef::required("end", AttrKind::OptInt, "Index after the last; None for the end."),
     ],
     infer_shape,
     bind: |attrs, signature| bind_ranges(&ranges(attrs, signature)?, signature),

@@ -7,8 +7,8 @@ use mxrt_kernels::vision::sampler::sample_bilinear;
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
     name: "BilinearSampler",
-    doc: "Samples images at the positions of a grid by bilinear interpolation; what lies \
-        outside is 0.\n\n\
+    doc: "Samples images at the positions of a grid by bilinear interpolation; a position \
+        outside gives 0.\n\n\
         data is (batch, channels, height, width), grid (batch, 2, rows, columns): x, then y, \
         from -1 at the first pixel to 1 at the last one. The output is (batch, channels, rows, \
         columns).",

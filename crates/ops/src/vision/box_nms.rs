@@ -61,7 +61,7 @@ fn positions(attrs: &Attrs, width: usize) -> Result<(usize, usize, Option<usize>
     let (coordinates, score) = (position("coord_start", 4)?, position("score_index", 1)?);
     let class = if attrs.int("id_index") < 0 { None } else { Some(position("id_index", 1)?) };
     let clash = |name: &str, at: usize| {
-        Err(value_error(format!("{name}={at} lies in the coordinates {coordinates} to {}", coordinates + 3)))
+        Err(value_error(format!("{name}={at} is one of the coordinates {coordinates} to {}", coordinates + 3)))
     };
     let within = coordinates..coordinates + 4;
     match class {
@@ -136,7 +136,7 @@ mod tests {
             OpTest::new("_contrib_box_nms").attr(name, value).f32([2, 6], &[0.0; 12]).error().message.clone()
         };
         assert!(nms("coord_start", "3").contains("from 0 to 2"));
-        assert!(nms("score_index", "4").contains("lies in the coordinates"));
+        assert!(nms("score_index", "4").contains("is one of the coordinates"));
         assert!(nms("id_index", "1").contains("both 1"));
         assert!(nms("score_index", "9223372036854775807").contains("score_index"));
     }

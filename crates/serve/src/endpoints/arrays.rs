@@ -187,7 +187,7 @@ impl Decode {
         Refusal::invalid(match &self.content_type[..] {
             "" => format!("expected {READ}: {error}"),
             image if image.starts_with("image/") => {
-                format!("the body is said to be {kind}, but begins like no JPEG and no PNG; expected {READ}")
+                format!("the body has the type {kind}, but begins like no JPEG and no PNG; expected {READ}")
             }
             _ => format!("the body is {kind}: expected {READ}: {error}"),
         })

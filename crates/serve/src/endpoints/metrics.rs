@@ -23,7 +23,7 @@ fn written(call: &EndpointCall) -> Answer {
         gauge("mxrt_waiting_calls", "Requests that wait for a turn.", service.repository.waiting()),
         gauge("mxrt_queue_requests", "Requests that wait or compute.", service.queue.requests()),
         gauge("mxrt_queue_bytes", "Bytes that requests hold.", service.queue.bytes()),
-        gauge("mxrt_call_bytes", "Bytes of messages of calls beside inference.", service.small.bytes()),
+        gauge("mxrt_call_bytes", "Bytes of messages of calls other than inference.", service.small.bytes()),
         gauge("mxrt_answer_bytes", "Bytes of answers that clients have not taken.", service.answers.bytes()),
         gauge("mxrt_head_bytes", "Bytes of the heads of open requests.", shared.heads.bytes()),
         gauge("mxrt_connections", "Open connections.", shared.connections()),

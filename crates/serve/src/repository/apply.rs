@@ -12,7 +12,7 @@ impl Repository {
     pub(super) fn apply(&self, found: &FoundModel, changes: &mut Changes) -> Result<(), Trouble> {
         let name = &found.name;
         if self.configured().given(name).is_some() {
-            return Err(format!("a model '{name}' was named beside the repository, and serves").into());
+            return Err(format!("a model '{name}' was named in addition to the repository, and serves").into());
         }
         let chosen = found.versions.clone().and_then(|versions| self.chosen(name, versions));
         let root = self.folder.as_ref().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();

@@ -121,7 +121,7 @@ impl Service {
         Arc::new(Service {
             engine,
             queue: Queue::new("the queue", config.queue_requests, config.queue_bytes),
-            small: Queue::new("the queue of calls beside inference", SMALL_CALLS, SMALL_BYTES),
+            small: Queue::new("the queue of calls other than inference", SMALL_CALLS, SMALL_BYTES),
             answers: Answers::new(config.answer_bytes),
             background: Background::new(engine.cores()),
             changes: AtomicUsize::new(0),

@@ -216,7 +216,7 @@ impl<'a> Value<'a> {
             Given::Text(text) => read(text),
             _ => None,
         }
-        .ok_or_else(|| "a number of bytes, or one with KB, MB, GB, KiB, MiB or GiB behind it".to_owned())
+        .ok_or_else(|| "a number of bytes, or one followed by KB, MB, GB, KiB, MiB or GiB".to_owned())
     }
 
     /// Reads a list. In a text, commas separate its items.

@@ -22,7 +22,7 @@ pub(super) const PARAMETERS: &[AttrDef] = &[
         "False",
         "Crop an area by chance and give it the size of data_shape.",
     ),
-    AttrDef::new("max_rotate_angle", AttrKind::IntFrom(0), "0", "Turn by up to so many degrees, by chance."),
+    AttrDef::new("max_rotate_angle", AttrKind::IntFrom(0), "0", "Largest random rotation, in degrees."),
     AttrDef::new("max_aspect_ratio", AttrKind::Float, "0.0", "Change the aspect ratio by up to this, by chance."),
     AttrDef::new(
         "min_aspect_ratio",
@@ -37,8 +37,8 @@ pub(super) const PARAMETERS: &[AttrDef] = &[
     AttrDef::new("min_random_scale", AttrKind::Float, "1.0", "Lowest factor of the size."),
     AttrDef::new("max_random_area", AttrKind::Float, "1.0", "Largest share that random_resized_crop takes."),
     AttrDef::new("min_random_area", AttrKind::Float, "1.0", "Smallest share that random_resized_crop takes."),
-    AttrDef::new("max_img_size", AttrKind::Float, "1e10", "Longest edge behind a change of the size by chance."),
-    AttrDef::new("min_img_size", AttrKind::Float, "0.0", "Shortest edge behind a change of the size by chance."),
+    AttrDef::new("max_img_size", AttrKind::Float, "1e10", "Longest edge after a random change of the size."),
+    AttrDef::new("min_img_size", AttrKind::Float, "0.0", "Shortest edge after a random change of the size."),
     AttrDef::new("brightness", AttrKind::Float, "0.0", "Change brightness by up to this share, by chance."),
     AttrDef::new("contrast", AttrKind::Float, "0.0", "Change contrast by up to this share, by chance."),
     AttrDef::new("saturation", AttrKind::Float, "0.0", "Change saturation by up to this share, by chance."),
@@ -46,7 +46,7 @@ pub(super) const PARAMETERS: &[AttrDef] = &[
     AttrDef::new("random_h", AttrKind::Int, "0", "Change hue (of 180) by up to this, by chance."),
     AttrDef::new("random_s", AttrKind::Int, "0", "Change saturation (of 255) by up to this, by chance."),
     AttrDef::new("random_l", AttrKind::Int, "0", "Change lightness (of 255) by up to this, by chance."),
-    AttrDef::new("rotate", AttrKind::Int, "-1", "Turn by so many degrees, if more than 0."),
+    AttrDef::new("rotate", AttrKind::Int, "-1", "Degrees of a fixed rotation, if more than 0."),
     AttrDef::new("fill_value", AttrKind::Int, "255", "Value of pixels outside of the image."),
     AttrDef::new(
         "inter_method",

@@ -96,7 +96,7 @@ impl Label {
         let (head, objects) = numbers.split_at(header as usize);
         let width = width as usize;
         if !objects.len().is_multiple_of(width) {
-            return wrong(format!("{} numbers behind the header are no objects of {width}", objects.len()));
+            return wrong(format!("{} numbers after the header are no objects of {width}", objects.len()));
         }
         let objects = objects.chunks_exact(width).filter_map(|object| {
             let edges = [object[1], object[2], object[3], object[4]];

@@ -107,7 +107,7 @@ const CHANGES: &[AttrDef] = &[
     AttrDef::new("std_g", AttrKind::Float, "0.0", "Green is divided by this; 0 does not divide."),
     AttrDef::new("std_b", AttrKind::Float, "0.0", "Blue is divided by this; 0 does not divide."),
     AttrDef::new("std_a", AttrKind::Float, "0.0", "Alpha is divided by this; 0 does not divide."),
-    AttrDef::new("scale", AttrKind::Float, "1.0", "Factor of all values behind that."),
+    AttrDef::new("scale", AttrKind::Float, "1.0", "Factor of all values after the mean is subtracted."),
 ];
 
 pub(in crate::iterators) static IMAGE_DET_RECORD_ITER: IterDef = IterDef {

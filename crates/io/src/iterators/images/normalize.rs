@@ -22,7 +22,7 @@ pub(super) const PARAMETERS: &[AttrDef] = &[
     AttrDef::new("std_g", AttrKind::Float, "1.0", "Green is divided by this."),
     AttrDef::new("std_b", AttrKind::Float, "1.0", "Blue is divided by this."),
     AttrDef::new("std_a", AttrKind::Float, "1.0", "Alpha is divided by this."),
-    AttrDef::new("scale", AttrKind::Float, "1.0", "Factor of all values behind that."),
+    AttrDef::new("scale", AttrKind::Float, "1.0", "Factor of all values after the mean is subtracted."),
     AttrDef::new("max_random_contrast", AttrKind::Float, "0.0", "Change the contrast by up to this, by chance."),
     AttrDef::new("max_random_illumination", AttrKind::Float, "0.0", "Add up to this to all values, by chance."),
 ];

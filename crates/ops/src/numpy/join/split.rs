@@ -7,8 +7,8 @@ use crate::shape::slice_channel::{bind_parts, parts_form};
 pub static OPS: &[OpDef] = &[
     OpDef {
         name: "_npi_hsplit",
-        doc: "Cuts an array along the second axis, a vector along its only one: into sections equal \
-              parts, or at the indices, the first of which is 0.",
+        doc: "Cuts an array along the second axis, a vector along its only one: into parts as equal as \
+              can be, or at the indices, the first of which is 0.",
         infer_shape: |shapes| infer_parts(shapes, |rank| usize::from(rank > 1)),
         bind: |attrs, signature| {
             let axis = usize::from(signature.inputs[0].shape.len() > 1);
@@ -22,8 +22,8 @@ pub static OPS: &[OpDef] = &[
     },
     OpDef {
         name: "_npi_dsplit",
-        doc: "Cuts an array along the third axis: into sections equal parts, or at the indices, the \
-              first of which is 0.",
+        doc: "Cuts an array along the third axis: into parts as equal as can be, or at the indices, \
+              the first of which is 0.",
         infer_shape: |shapes| infer_parts(shapes, |_| 2),
         bind: |attrs, signature| bind_parts(2, &sizes(attrs, signature.inputs[0].shape[2])?, signature),
         form: |attrs, signature| parts_form(2, &sizes(attrs, signature.inputs[0].shape[2])?, signature),
@@ -45,15 +45,14 @@ const PARTS: OpDef = OpDef {
     ..OpDef::BASE
 };
 
-/// Sizes of the parts along an axis with `n` elements. Indices beyond the end, or before the one
+/// Sizes of the parts along an axis with `n` elements. Of sections that are not equal, the first have an
+/// element more. Indices beyond the end, or before the one
 /// before them, leave parts without elements, as in NumPy.
 fn sizes(attrs: &Attrs, n: usize) -> Result<Vec<usize>, OpError> {
     let sections = attrs.count("sections");
     if sections > 0 {
-        if !n.is_multiple_of(sections) {
-            return Err(value_error(format!("an axis of {n} elements cannot be cut into {sections} equal parts")));
-        }
-        return Ok(vec![n / sections; sections]);
+        let longer = n % sections;
+        return Ok((0..sections).map(|part| n / sections + usize::from(part < longer)).collect());
     }
     let starts: Vec<usize> = extents("indices", attrs.ints("indices"))?.into_iter().map(|start| start.min(n)).collect();
     if starts.is_empty() {
@@ -98,6 +97,9 @@ mod tests {
             (f32s(&parts[0], [2]), f32s(&parts[1], [1]), f32s(&parts[2], [0])),
             (vec![1.0, 2.0], vec![3.0], vec![])
         );
+        let parts = OpTest::new("_npi_hsplit").attr("indices", "()").attr("sections", "2");
+        let parts = parts.f32([3], &[1.0, 2.0, 3.0]).run_all();
+        assert_eq!((f32s(&parts[0], [2]), f32s(&parts[1], [1])), (vec![1.0, 2.0], vec![3.0]));
         let error = OpTest::new("_npi_dsplit").attr("indices", "(0,)").f32([3], &[1.0, 2.0, 3.0]).error();
         assert!(error.message.contains("needs 3 axes"), "{}", error.message);
     }

@@ -3,6 +3,7 @@
 use super::counted;
 use crate::numpy::reduce::{AXIS, KEEPDIMS, left_shape, marked, reduced_axes};
 use crate::prelude::*;
+use half::f16;
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::TensorRef;
@@ -72,6 +73,7 @@ fn bind_percentile(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         _ => Between::Linear,
     };
     let scalar = attrs.opt_float("q_scalar");
+    let halves = signature.inputs[0].dtype == DType::F16;
     signature.inputs.iter().try_for_each(|t| check_numeric(t.dtype))?;
     Ok(kernel_fn(signature, move |call| {
         let percentiles = match (scalar, call.inputs.get(1)) {
@@ -88,7 +90,7 @@ fn bind_percentile(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         for (i, row) in rows.chunks_mut(count.max(1)).enumerate() {
             row.sort_unstable_by(f64::total_cmp);
             for (k, q) in percentiles.iter().enumerate() {
-                out[k * number + i] = percentile(row, *q, between);
+                out[k * number + i] = percentile(row, *q, between, halves);
             }
         }
         store_floats(&out, &mut call.outputs[0])
@@ -114,11 +116,13 @@ fn rows_of(
     Ok((rows, counted(shape, reduced)))
 }
 
-/// A percentile of sorted elements. The place is computed in single precision, as in MXNet.
-fn percentile(row: &[f64], q: f64, between: Between) -> f64 {
+/// A percentile of sorted elements. The place is computed in single precision, and shares of elements
+/// in half precision are rounded to it, as in MXNet.
+fn percentile(row: &[f64], q: f64, between: Between, halves: bool) -> f64 {
     let last = row.len() - 1;
     let place = f64::from((q * last as f64 / 100.0) as f32);
     let at = |place: f64| row[(place as usize).min(last)];
+    let share = |x: f64, of: f64| if halves { f16::from_f32((x * of) as f32).to_f64() } else { x * of };
     match between {
         Between::Lower => at(place.floor()),
         Between::Higher => at(place.ceil()),
@@ -126,7 +130,7 @@ fn percentile(row: &[f64], q: f64, between: Between) -> f64 {
         Between::Linear | Between::Midpoint => {
             let place = if matches!(between, Between::Midpoint) { (place.floor() + place.ceil()) / 2.0 } else { place };
             let above = place - place.floor();
-            at(place.floor()) * (1.0 - above) + at(place.floor() + 1.0) * above
+            share(at(place.floor()), 1.0 - above) + share(at(place.floor() + 1.0), above)
         }
     }
 }
@@ -145,6 +149,10 @@ mod tests {
         };
         assert_eq!(of("linear"), [3.5, 9.0]);
         assert_eq!(of("higher"), [4.0, 9.0]);
+        // As recorded from MXNet 1.9.1.
+        let halves = [1000.0, 35.0, 15.0, 2.675_781_3, 0.375, -1.5];
+        let y = OpTest::new("_npi_percentile").f16([6], &halves).f32([3], &[10.0, 33.3, 99.9]).run();
+        assert_eq!(f32s(&y, [3]), [-0.5625, 1.904_907_2, 995.175_05]);
         let error = OpTest::new("_npi_percentile").attr("q_scalar", "101").f32([6], &X).error();
         assert!(error.message.contains("101"), "{}", error.message);
     }
