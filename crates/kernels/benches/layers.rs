@@ -13,6 +13,7 @@ use mxrt_kernels::conv::{
 };
 use mxrt_kernels::isa::Isa;
 use mxrt_kernels::par::ReusedScratch;
+use mxrt_kernels::vector_units::VectorUnits;
 use std::hint::black_box;
 
 const ROUNDS: usize = 25;
@@ -131,8 +132,10 @@ fn main() {
         let shape = [1, inputs, size, size];
         if let Some(method) = method {
             let cache = CacheClass::detect();
+            let (units, precision) = (VectorUnits::detect(isa), options.precision);
+            let signature = ConvSignature { isa, units, cache, precision, params, shape };
             let mut table = ConvTable::default();
-            table.insert(ConvSignature { isa, cache, precision: options.precision, params, shape }, method, 1);
+            table.insert(signature, method, 1);
             options.tuned = Some(Box::leak(Box::new(table)));
         }
         let kernel = ConvKernel::select(params, shape, isa, options).expect("a sound convolution");

@@ -1,5 +1,5 @@
-//! How much second-level cache a core has, in three classes: with the instruction set, all that
-//! selection knows of a machine.
+//! How much second-level cache a core has, in three classes: with the instruction set and its units,
+//! all that selection knows of a machine.
 
 use std::fmt;
 use std::str::FromStr;

@@ -112,14 +112,19 @@ pub fn pairs_are_fast() -> bool {
     *FAST.get_or_init(|| has_bf16() && !is_intel())
 }
 
-#[cfg(target_arch = "x86_64")]
 fn is_intel() -> bool {
+    is_made_by(b"GenuineIntel")
+}
+
+/// Whether the processor gives this name of its vendor.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_made_by(name: &[u8; 12]) -> bool {
     let vendor = std::arch::x86_64::__cpuid(0);
-    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == b"GenuineIntel"
+    [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() == name
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn is_intel() -> bool {
+pub(crate) fn is_made_by(_: &[u8; 12]) -> bool {
     false
 }
 

@@ -62,6 +62,7 @@ pub mod sort;
 pub mod sparse;
 mod squares;
 pub mod strides;
+pub mod vector_units;
 mod vectorize;
 pub mod vision;
 pub mod window;
@@ -80,6 +81,7 @@ pub fn prepare() {
     cache_class::CacheClass::detect();
     isa::has_vbmi();
     isa::pairs_are_fast();
+    vector_units::VectorUnits::detect(isa::Isa::Avx512);
     amx::is_available();
     conv::select::prepare();
 }

@@ -10,6 +10,7 @@ use crate::conv::select::choose;
 use crate::conv::table::ConvSignature;
 use crate::isa::Isa;
 use crate::par::Par;
+use crate::vector_units::VectorUnits;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ impl ConvKernel {
     /// (the plain kernel takes those).
     pub fn select(params: Conv2dParams, shape: [usize; 4], isa: Isa, options: ConvOptions) -> Option<ConvKernel> {
         let isa = isa.or_best();
-        let signature = ConvSignature { isa, cache: CacheClass::detect(), precision: options.precision, params, shape };
+        let (units, cache) = (VectorUnits::detect(isa), CacheClass::detect());
+        let signature = ConvSignature { isa, units, cache, precision: options.precision, params, shape };
         let choice = choose(&signature, out_size(&params, shape)?, &options);
         let kernel = ConvKernel::of(&signature, choice.method, options.in_blocks)?;
         Some(ConvKernel { tuned: choice.tuned, precision: options.precision, ..kernel })
@@ -115,8 +117,9 @@ impl ConvKernel {
     /// The signature that selection looked for in its tables. A method that rounds nothing can have
     /// been chosen for either precision; the one asked for is given.
     pub fn signature(&self) -> ConvSignature {
-        let (cache, [n, c, h, w]) = (CacheClass::detect(), [self.input.n, self.input.c, self.input.h, self.input.w]);
-        ConvSignature { isa: self.isa, cache, precision: self.precision, params: self.params, shape: [n, c, h, w] }
+        let ConvKernel { isa, precision, params, input, .. } = *self;
+        let (units, cache) = (VectorUnits::detect(isa), CacheClass::detect());
+        ConvSignature { isa, units, cache, precision, params, shape: [input.n, input.c, input.h, input.w] }
     }
 
     /// The parameters of the convolution.

@@ -63,11 +63,13 @@ mod tests {
     use crate::conv::params::Conv2dParams;
     use crate::conv::tests::method;
     use crate::isa::Isa;
+    use crate::vector_units::VectorUnits;
 
     fn signature(isa: Isa) -> ConvSignature {
         let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(64, 64, 3) };
         let (cache, precision) = (CacheClass::Medium, Precision::Single);
-        ConvSignature { isa, cache, precision, params, shape: [1, 64, 56, 56] }
+        let units = VectorUnits::Whole;
+        ConvSignature { isa, units, cache, precision, params, shape: [1, 64, 56, 56] }
     }
 
     fn tuned(method: Method) -> Option<&'static ConvTable> {

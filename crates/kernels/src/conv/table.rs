@@ -6,6 +6,7 @@ use crate::conv::method::Method;
 use crate::conv::options::Precision;
 use crate::conv::params::Conv2dParams;
 use crate::isa::Isa;
+use crate::vector_units::{VectorUnits, parse_isa};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +16,8 @@ use std::str::FromStr;
 pub struct ConvSignature {
     /// The instruction set.
     pub isa: Isa,
+    /// The units that execute it.
+    pub units: VectorUnits,
     /// The second-level cache.
     pub cache: CacheClass,
     /// The numbers that products are made of.
@@ -116,9 +119,9 @@ impl FromStr for ConvTable {
 
 impl fmt::Display for ConvSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ConvSignature { isa, cache, precision, params: p, shape: [n, c, h, w] } = self;
+        let ConvSignature { isa, units, cache, precision, params: p, shape: [n, c, h, w] } = self;
         let Conv2dParams { out_channels, kernel: k, stride: s, dilate: d, pad, groups, .. } = p;
-        write!(f, "{isa} {cache} {precision} n{n} {c}x{h}x{w} {out_channels} ")?;
+        write!(f, "{isa}{units} {cache} {precision} n{n} {c}x{h}x{w} {out_channels} ")?;
         write!(f, "k{}x{} s{}x{} d{}x{} p{}x{} g{groups}", k[0], k[1], s[0], s[1], d[0], d[1], pad[0], pad[1])
     }
 }
@@ -135,8 +138,10 @@ impl FromStr for ConvSignature {
         let ([n], [out_channels], [groups]) = (numbers(images, "n")?, numbers(outputs, "")?, numbers(groups, "g")?);
         let (kernel, stride) = (numbers(kernel, "k")?, numbers(stride, "s")?);
         let (dilate, pad) = (numbers(dilate, "d")?, numbers(pad, "p")?);
+        let (isa, units) = parse_isa(isa)?;
         Ok(ConvSignature {
-            isa: isa.parse()?,
+            isa,
+            units,
             cache: cache.parse()?,
             precision: precision.parse()?,
             params: Conv2dParams { in_channels, out_channels, kernel, stride, dilate, pad, groups },
@@ -161,6 +166,7 @@ mod tests {
     fn signature(channels: usize) -> ConvSignature {
         ConvSignature {
             isa: Isa::Avx2,
+            units: VectorUnits::Whole,
             cache: CacheClass::Large,
             precision: Precision::Bf16,
             params: Conv2dParams {

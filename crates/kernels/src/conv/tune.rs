@@ -117,11 +117,12 @@ mod tests {
     use crate::cache_class::CacheClass;
     use crate::conv::{Conv2dParams, Precision};
     use crate::isa::Isa;
+    use crate::vector_units::VectorUnits;
 
     fn signature(isa: Isa) -> ConvSignature {
         let params = Conv2dParams { pad: [1, 1], ..Conv2dParams::square(16, 16, 3) };
         let (cache, precision) = (CacheClass::detect(), Precision::Single);
-        ConvSignature { isa, cache, precision, params, shape: [1, 16, 9, 9] }
+        ConvSignature { isa, units: VectorUnits::detect(isa), cache, precision, params, shape: [1, 16, 9, 9] }
     }
 
     #[test]

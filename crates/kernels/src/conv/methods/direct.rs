@@ -71,9 +71,9 @@ impl ConvMethod for DirectMethod {
 
 /// Expected microseconds of direct convolution on one core.
 pub(in crate::conv) fn expected_us(signature: &ConvSignature, out: [usize; 2]) -> f64 {
-    let ConvSignature { params, shape: [images, ..], isa, .. } = *signature;
+    let ConvSignature { params, shape: [images, ..], .. } = *signature;
     let (pixels, weights) = ((images * out[0] * out[1]) as f64, params.weight_len() as f64);
-    estimate(isa, pixels * weights, 4.0 * weights)
+    estimate(signature, pixels * weights, 4.0 * weights)
 }
 
 /// Some bands more, so that two or four cores get the same number.

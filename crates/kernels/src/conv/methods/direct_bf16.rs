@@ -44,11 +44,11 @@ impl ConvMethod for DirectBf16Method {
     }
 
     fn cost(&self, signature: &ConvSignature, out: [usize; 2]) -> Option<f64> {
-        let ConvSignature { params: p, shape: [images, channels, h, w], isa, .. } = *signature;
+        let ConvSignature { params: p, shape: [images, channels, h, w], .. } = *signature;
         let (pixels, weights) = ((images * out[0] * out[1]) as f64, p.weight_len() as f64);
         let stepped_over = if p.kernel == [1, 1] { (p.stride[0] * p.stride[1]) as f64 } else { 1.0 };
         let read = (images * channels * h * w) as f64 / stepped_over;
-        Some(estimate(isa, pixels * weights / bf16_gain(), 2.0 * weights) + 4.0 * read / ROUNDING)
+        Some(estimate(signature, pixels * weights / bf16_gain(), 2.0 * weights) + 4.0 * read / ROUNDING)
     }
 
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], _in_blocks: bool) -> Arc<dyn PreparedConv> {

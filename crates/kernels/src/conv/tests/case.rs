@@ -5,10 +5,12 @@ use crate::blocked::lines::testing::{fill_unused, rounded, to_blocks, to_lines};
 use crate::blocked::{BLOCK, Blocked, BlockedMut, BlockedShape, Halo, from_blocked, to_blocked};
 use crate::cache_class::CacheClass;
 use crate::conv::method::PreparedConv;
+use crate::conv::select::choose;
 use crate::conv::*;
 use crate::isa::Isa;
 use crate::par::{Par, Serial};
 use crate::testing::Reverse;
+use crate::vector_units::VectorUnits;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -19,9 +21,19 @@ pub(in crate::conv) fn method(name: &str) -> Method {
 
 /// Whether a method fits a convolution of images that are large enough for it.
 pub(in crate::conv) fn fits(name: &str, params: Conv2dParams, isa: Isa) -> bool {
-    let (cache, precision) = (CacheClass::detect(), Precision::Single);
+    let (units, cache, precision) = (VectorUnits::detect(isa), CacheClass::detect(), Precision::Single);
     let shape = [1, params.in_channels, 64, 64];
-    method(name).0.fits(&ConvSignature { isa, cache, precision, params, shape })
+    method(name).0.fits(&ConvSignature { isa, units, cache, precision, params, shape })
+}
+
+/// The name of the kernel that is chosen for an image of `size` pixels a side with AVX-512 on units of
+/// a kind, whichever this machine has.
+pub(in crate::conv) fn chosen_on(units: VectorUnits, params: Conv2dParams, size: usize) -> String {
+    let shape = [1, params.in_channels, size, size];
+    let (isa, cache, precision) = (Isa::Avx512, CacheClass::Medium, Precision::Single);
+    let signature = ConvSignature { isa, units, cache, precision, params, shape };
+    let out = params.output_size([size, size]).expect("an image as large as the kernel");
+    choose(&signature, out, &ConvOptions::default()).method.0.prepare(&signature, out, false).name()
 }
 
 /// Values that are far from round, repeatable from `seed`.

@@ -13,4 +13,4 @@ mod tiles;
 mod unpack;
 mod winograd;
 
-pub(in crate::conv) use case::{Case, activations, chunked_cases, convolutions, fits, method, values};
+pub(in crate::conv) use case::{Case, activations, chosen_on, chunked_cases, convolutions, fits, method, values};

@@ -5,14 +5,16 @@ use crate::conv::select::candidates;
 use crate::conv::tests::{convolutions, values};
 use crate::conv::*;
 use crate::isa::Isa;
+use crate::vector_units::VectorUnits;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
 /// A convolution prepared for images of some size, by every method.
 fn kernels(params: Conv2dParams, [n, h, w]: [usize; 3], isa: Isa) -> Vec<ConvKernel> {
     let of = |precision| {
-        let (cache, shape) = (CacheClass::detect(), [n, params.in_channels, h, w]);
-        let signature = ConvSignature { isa, cache, precision, params, shape };
+        let (units, cache) = (VectorUnits::detect(isa), CacheClass::detect());
+        let shape = [n, params.in_channels, h, w];
+        let signature = ConvSignature { isa, units, cache, precision, params, shape };
         let methods = candidates(&signature, Winograd::F4, true).into_iter();
         methods.filter_map(|method| ConvKernel::of(&signature, method, false)).collect::<Vec<_>>()
     };

@@ -35,6 +35,7 @@ impl PooledCase {
         let isa = isa.or_best();
         let signature = ConvSignature {
             isa,
+            units: crate::vector_units::VectorUnits::detect(isa),
             cache: crate::cache_class::CacheClass::detect(),
             precision: Precision::Single,
             params,

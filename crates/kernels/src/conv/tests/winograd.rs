@@ -2,11 +2,12 @@
 
 use crate::activation::Activation;
 use crate::conv::methods::winograd::{Scheme, WinogradFused, WinogradPolyphase, WinogradPretransformed};
-use crate::conv::tests::{Case, activations, fits};
+use crate::conv::tests::{Case, activations, chosen_on, fits};
 use crate::conv::*;
 use crate::gemm::tile::Elements;
 use crate::isa::Isa;
 use crate::par::Serial;
+use crate::vector_units::VectorUnits;
 use proptest::prelude::*;
 
 proptest! {
@@ -104,20 +105,34 @@ fn each_algorithm_is_selected_where_it_pays() {
         let depthwise = Conv2dParams { groups: 64, ..padded(64, 64) };
         assert_eq!(name(depthwise, 1, 56, isa, Winograd::F4), format!("depthwise {isa}"));
     }
-    if Isa::Avx512.is_available() {
-        for (channels, size, patches) in [(256, 14, "7x7"), (512, 7, "7x7"), (512, 6, "6x6"), (512, 5, "5x5")] {
-            let chosen = name(padded(channels, channels), 1, size, Isa::Avx512, Winograd::F4);
-            assert_eq!(chosen, format!("winograd F(4,3) fused-transform, {patches} patches, avx512"));
-        }
-        for (channels, size, scheme, tiles, why) in [
-            (128, 56, "F(4,3)", 13, "not six blocks of few tiles"),
-            (128, 28, "F(3,3)", 25, "one block fits the cache"),
-            (256, 28, "F(3,3)", 13, "one block does not"),
-        ] {
-            let strided = Conv2dParams { stride: [2, 2], ..padded(channels, channels) };
-            let chosen = name(strided, 1, size, Isa::Avx512, Winograd::F4);
-            assert_eq!(chosen, format!("winograd {scheme} stride 2 pre-transformed, {tiles} tiles, avx512"), "{why}");
-        }
+}
+
+#[test]
+fn units_that_take_halves_of_vectors_read_more_bytes_for_fewer_products() {
+    if !Isa::Avx512.is_available() {
+        return;
+    }
+    let padded = |channels| Conv2dParams { pad: [1, 1], ..Conv2dParams::square(channels, channels, 3) };
+    let fused = |patches| format!("winograd F(4,3) fused-transform, {patches}x{patches} patches, avx512");
+    for (channels, size, [whole, halves]) in [
+        // Arithmetic in halves takes longer than reading four times as many bytes.
+        (256, 14, [fused(7), "winograd F(4,3) pre-transformed, 16 tiles, avx512".to_owned()]),
+        (512, 7, [fused(7), fused(7)]),
+        (512, 6, [fused(6), fused(6)]),
+        (512, 5, [fused(5), fused(5)]),
+    ] {
+        let chosen = VectorUnits::ALL.map(|units| chosen_on(units, padded(channels), size));
+        assert_eq!(chosen, [whole, halves], "{channels} on {size}");
+    }
+    for (channels, size, scheme, tiles, why) in [
+        (128, 56, "F(4,3)", 13, "not six blocks of few tiles"),
+        (128, 28, "F(3,3)", 25, "one block fits the cache"),
+        (256, 28, "F(3,3)", 13, "one block does not"),
+    ] {
+        let strided = Conv2dParams { stride: [2, 2], ..padded(channels) };
+        let chosen = VectorUnits::ALL.map(|units| chosen_on(units, strided, size));
+        let expected = format!("winograd {scheme} stride 2 pre-transformed, {tiles} tiles, avx512");
+        assert_eq!(chosen, [expected.clone(), expected], "{why}");
     }
 }
 

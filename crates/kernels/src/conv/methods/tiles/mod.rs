@@ -79,7 +79,7 @@ impl<const COUNT: usize> ConvMethod for TilesMethod<COUNT> {
     }
 
     fn cost(&self, signature: &ConvSignature, out: [usize; 2]) -> Option<f64> {
-        let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
+        let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
         let plan = LinePlan::new(p, out);
         let rows = (images * plan.row_panels() * SIDE) as f64;
         let products = rows * (plan.steps() * LINE_NUMBERS * plan.columns() * SIDE) as f64;
@@ -88,7 +88,7 @@ impl<const COUNT: usize> ConvMethod for TilesMethod<COUNT> {
         let which = usize::from(COUNT == PARTS);
         let bytes = (2 * COUNT * p.weight_len()) as f64;
         let moved = bytes / WEIGHTS + 4.0 * read / LINES[which] + 4.0 * written / STORES[which];
-        Some(MARGIN[which] * (estimate(isa, products / GAIN[which], 0.0) + moved))
+        Some(MARGIN[which] * (estimate(signature, products / GAIN[which], 0.0) + moved))
     }
 
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], _in_blocks: bool) -> Arc<dyn PreparedConv> {

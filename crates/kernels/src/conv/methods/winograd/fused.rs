@@ -59,7 +59,7 @@ impl ConvMethod for FusedMethod {
     }
 
     fn cost(&self, signature: &ConvSignature, out: [usize; 2]) -> Option<f64> {
-        let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
+        let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
         if too_few_to_transform(&p) {
             return None;
         }
@@ -67,7 +67,7 @@ impl ConvMethod for FusedMethod {
         let pairs = (p.in_channels * p.out_channels) as f64;
         let (products, forming) = (kernel.products() as f64, FORMING * kernel.patches() as f64);
         let arithmetic = (FORMED * products + forming) * pairs + TRANSFORMS * products * transformed_channels(&p);
-        Some(estimate(isa, arithmetic, 4.0 * p.weight_len() as f64))
+        Some(estimate(signature, arithmetic, 4.0 * p.weight_len() as f64))
     }
 
     fn prepare(&self, signature: &ConvSignature, out: [usize; 2], _in_blocks: bool) -> Arc<dyn PreparedConv> {

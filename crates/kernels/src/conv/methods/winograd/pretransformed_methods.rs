@@ -5,17 +5,22 @@ use super::fits;
 use super::pretransformed::WinogradPretransformed;
 use super::scheme::Scheme;
 use crate::conv::cost::{
-    TRANSFORMS, bf16_gain, estimate, multiply_adds_per_us, reading, too_few_to_transform, transformed_channels,
+    TRANSFORMS, bf16_gain, estimate, estimate_waiting, too_few_to_transform, transformed_channels,
 };
 use crate::conv::method::{ConvMethod, PreparedConv};
 use crate::conv::methods::direct_bf16::multiplies_pairs;
 use crate::conv::options::Winograd;
 use crate::conv::table::ConvSignature;
 use crate::gemm::tile::Elements;
+use crate::vector_units::VectorUnits;
 use std::sync::Arc;
 
 /// The cost of transforming a channel at one point with stride 2, in multiply-adds.
 const STRIDED_TRANSFORMS: f64 = 12.0;
+
+/// How much longer a multiply-add of points takes than one of direct convolution, unless the units
+/// are so slow that all else is hidden.
+const SLOWER_PRODUCTS: f64 = 1.1;
 
 /// A family of schemes, and what products are made of.
 pub(in crate::conv) struct PretransformedMethod {
@@ -119,7 +124,7 @@ impl PretransformedMethod {
 /// Expected microseconds of a scheme. Transforms cost in proportion to the channels of one side and
 /// all points of their tiles, products to the channels of both and the points that outputs need.
 fn expected_us(scheme: Scheme, elements: Elements, signature: &ConvSignature, out: [usize; 2]) -> f64 {
-    let ConvSignature { params: p, shape: [images, ..], isa, .. } = *signature;
+    let ConvSignature { params: p, shape: [images, ..], .. } = *signature;
     let pairs = (p.in_channels * p.out_channels) as f64;
     let per_channel = if scheme.stride() == 1 { TRANSFORMS } else { STRIDED_TRANSFORMS };
     let [points, needed] = [scheme.points_in(out), scheme.points_for(out)].map(|points| (images * points) as f64);
@@ -128,14 +133,16 @@ fn expected_us(scheme: Scheme, elements: Elements, signature: &ConvSignature, ou
         Elements::Single => (1.0, 4.0),
         Elements::Pairs => (bf16_gain(), 2.0),
     };
+    let hidden = scheme.stride() == 1 && signature.units == VectorUnits::Halves;
+    let slower = if hidden { 1.0 } else { SLOWER_PRODUCTS };
     let (products, bytes) =
-        ((1.1 * needed * pairs + transforms) / gain, element_bytes * scheme.filters() as f64 * pairs);
+        ((slower * needed * pairs + transforms) / gain, element_bytes * scheme.filters() as f64 * pairs);
     if scheme.stride() == 1 {
-        return estimate(isa, products, bytes);
+        return estimate(signature, products, bytes);
     }
     let [rows, cols] = scheme.outs();
     let tiles = (images * out[0].div_ceil(rows) * out[1].div_ceil(cols)) as f64;
     // Fewer tiles give less to multiply while weights arrive, for which cores wait together.
     let waiting = (8.0 / tiles).min(1.0);
-    products / multiply_adds_per_us(isa) + reading(waiting * bytes)
+    estimate_waiting(signature, products, waiting * bytes)
 }
