@@ -22,7 +22,7 @@ use crate::conv::params::Conv2dParams;
 use crate::conv::table::ConvSignature;
 use crate::isa::Isa;
 use crate::par::{Par, groups_of, range_of};
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_near};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry_wide, prefetch_far, prefetch_near};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -34,6 +34,10 @@ const CACHED: usize = 640 << 10;
 const LEAST_PATCHES: usize = 2;
 /// Elements of the filters of one input channel for a block of outputs.
 const FILTER: usize = 9 * BLOCK;
+
+/// How far beyond the filters of the next blocks lines are requested for the second-level cache, in
+/// elements: those of one or two blocks come near in less time than memory takes.
+const FAR: usize = 16 << 10;
 
 /// The cost of filters transformed on their way, in multiply-adds: forming the values for a patch,
 /// and each product with one of them. Fitted to layers of 4x4 to 8x8 patches.
@@ -360,10 +364,25 @@ struct PassArgs {
 struct TransformPass<const ROW: usize, const LIVE: usize, const WIDE: usize>;
 
 impl<const ROW: usize, const LIVE: usize, const WIDE: usize> TransformPass<ROW, LIVE, WIDE> {
+    /// The tiles that use each point of this row, a bit each. A constant number folds wherever the
+    /// loops over points and tiles are unrolled; from a table of sizes the compiler would learn it
+    /// too late to keep the sums in registers.
+    const LIVE: u32 = {
+        let (mut live, mut bit) = (0, 0);
+        while bit < SIDE * TILES {
+            let (point, tile) = (bit / TILES, bit % TILES);
+            if tile / 2 < LIVE && uses(tile_sides(WIDE)[tile % 2], point) {
+                live |= 1 << bit;
+            }
+            bit += 1;
+        }
+        live
+    };
+
     /// Whether a tile uses a point of this row.
     #[inline(always)]
     const fn live(point: usize, tile: usize) -> bool {
-        tile / 2 < LIVE && uses(tile_sides(WIDE)[tile % 2], point)
+        Self::LIVE >> (point * TILES + tile) & 1 == 1
     }
 
     /// The six vectors of row `ROW` of the transformed filter.
@@ -413,6 +432,7 @@ impl<const ROW: usize, const LIVE: usize, const WIDE: usize> TransformPass<ROW, 
     fn request_filters(soon: Src) -> Src {
         for line in 0..Self::REQUESTS {
             prefetch_near(soon, line * LANES);
+            prefetch_far(soon, line * LANES + FAR);
         }
         soon.add(Self::REQUESTS * LANES)
     }
