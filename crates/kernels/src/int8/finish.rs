@@ -61,12 +61,18 @@ impl Scales {
     fn of(bias: &[f32], factor: &[f32]) -> Option<Scales> {
         let finite = all(bias, f32::is_finite) && all(factor, f32::is_finite);
         finite.then(|| Scales {
-            most: [bias, factor].map(|values| values.iter().fold(0f32, |most, v| most.max(v.abs()))),
+            most: [bias, factor].map(largest),
             // No other number is its own one where `round_even` does not round.
             whole: all(bias, |v| round_even(v) == v),
             rising: all(factor, |v| v >= 0.0),
         })
     }
+}
+
+/// The largest magnitude. Those of floats have the order of their bits, of which the maximum is compiled
+/// for vectors; that of floats is not.
+fn largest(values: &[f32]) -> f32 {
+    f32::from_bits(values.iter().fold(0, |most, v| most.max(v.abs().to_bits())))
 }
 
 /// Whether all values are of a kind. None is skipped, so that the loop is compiled for vectors.

@@ -56,10 +56,10 @@ impl FusedLayer {
     fn sums(&self, call: &KernelCall<'_, '_>, packed: &PackedWeights<'_>, data: f32) -> Result<Sums, OpError> {
         match self.weights {
             Weights::Floats(_) => {
-                let steps: Vec<f32> = packed.scales.iter().map(|s| s * data).collect();
-                let bias = packed.bias.iter().zip(&steps).map(|(b, s)| whole(b * s)).collect();
+                let bias = packed.bias.iter().zip(packed.scales).map(|(b, s)| whole(b * (s * data))).collect();
                 let weight = Range { min: packed.range[0], max: packed.range[1] };
-                Ok(Sums { scales: packed.scales.to_vec(), steps, bias, weight })
+                let step = packed.scales.first().map_or(1.0, |s| s * data);
+                Ok(Sums { scales: packed.scales.to_vec(), step, bias, weight })
             }
             Weights::Integers { weight, bias } => {
                 let range = Range::read("weight", call.inputs, weight)?;
@@ -73,7 +73,7 @@ impl FusedLayer {
                         integers.iter().map(|b| (f32::from(*b) * factor).round()).collect()
                     }
                 };
-                Ok(Sums { scales: vec![of_weight; filters], steps: vec![step; filters], bias, weight: range })
+                Ok(Sums { scales: vec![of_weight; filters], step, bias, weight: range })
             }
         }
     }
@@ -121,16 +121,25 @@ impl FusedLayer {
     }
 }
 
-/// A bias in integers. Sums of 32 bits hold no larger one; as a float32 it needs no rounding.
+/// A bias in integers, half to even. `round_ties_even` is a call for each where the compiler may not
+/// take later instructions than those of every processor.
+#[inline(always)]
 fn whole(bias: f32) -> f32 {
-    if bias.abs() < (1 << 30) as f32 { bias.round_ties_even() } else { bias }
+    // Numbers from here on have no fraction.
+    const WHOLE: f32 = (1 << 23) as f32;
+    if bias.abs() < WHOLE {
+        let shift = WHOLE.copysign(bias);
+        (bias + shift) - shift
+    } else {
+        bias
+    }
 }
 
 struct Sums {
     /// integers for one unit of each filter's weights
     scales: Vec<f32>,
-    /// integers for one unit of each filter's sums
-    steps: Vec<f32>,
+    /// integers for one unit of the first filter's sums
+    step: f32,
     bias: Vec<f32>,
     weight: Range,
 }
@@ -143,12 +152,11 @@ impl Kernel for FusedLayer {
         let of_data = scale(dtype, data);
         let sums = self.sums(call, &packed, of_data)?;
         let output = call.outputs[0].dtype;
-        let own = sums.steps.first().copied().unwrap_or(1.0);
         // Integers of the output for one unit.
         let unit = match self.results {
             Results::Bytes(range) => scale(output, range),
             Results::Numbers => 1.0,
-            Results::Sums => own,
+            Results::Sums => sums.step,
         };
         let added = self.added(call, unit)?;
         // Divided twice, as MXNet does: where a result is between two integers, the last bit
@@ -156,16 +164,17 @@ impl Kernel for FusedLayer {
         let whole = matches!(self.results, Results::Sums);
         let factor = |scale: &f32| if whole { 1.0 } else { unit / of_data / scale };
         let factors = sums.scales.iter().map(factor).collect();
-        let mut epilogue = ScaledSums::new(sums.bias.clone(), factors);
-        (epilogue.functions, epilogue.unit, epilogue.addend) = (self.functions, unit, added);
-        match (self.results, output) {
-            (Results::Sums, _) if added.is_none() && self.functions.iter().flatten().all(|f| *f == Function::Relu) => {
-                self.finish_whole(call, &packed, &sums)?;
+        if whole && added.is_none() && self.functions.iter().flatten().all(|f| *f == Function::Relu) {
+            self.finish_whole(call, &packed, &sums)?;
+        } else {
+            let mut epilogue = ScaledSums::new(sums.bias, factors);
+            (epilogue.functions, epilogue.unit, epilogue.addend) = (self.functions, unit, added);
+            match output {
+                DType::I32 => self.finish::<i32>(call, &packed, &epilogue)?,
+                DType::U8 => self.finish::<u8>(call, &packed, &epilogue)?,
+                DType::I8 => self.finish::<i8>(call, &packed, &epilogue)?,
+                _ => self.finish::<f32>(call, &packed, &epilogue)?,
             }
-            (_, DType::I32) => self.finish::<i32>(call, &packed, &epilogue)?,
-            (_, DType::U8) => self.finish::<u8>(call, &packed, &epilogue)?,
-            (_, DType::I8) => self.finish::<i8>(call, &packed, &epilogue)?,
-            _ => self.finish::<f32>(call, &packed, &epilogue)?,
         }
         match self.results {
             Results::Bytes(range) => store_range(range, call.outputs),
