@@ -22,8 +22,9 @@ const ROUNDS: usize = 60;
 /// padding.
 type Layer = (&'static str, [usize; 3], usize, usize, usize, usize);
 
-const LAYERS: [Layer; 22] = [
+const LAYERS: [Layer; 23] = [
     ("7x7/2 3-64 @224", [3, 64, 1], 224, 7, 2, 3),
+    ("3x3/2 3-32 @224", [3, 32, 1], 224, 3, 2, 1),
     ("3x3 64-64 @56", [64, 64, 1], 56, 3, 1, 1),
     ("3x3 128-128 @28", [128, 128, 1], 28, 3, 1, 1),
     ("3x3 256-256 @14", [256, 256, 1], 14, 3, 1, 1),

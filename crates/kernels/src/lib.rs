@@ -48,6 +48,7 @@ pub mod math;
 mod matrix_vector;
 pub mod norm;
 pub mod par;
+pub mod places;
 pub mod pool;
 mod processor_time;
 pub mod random;

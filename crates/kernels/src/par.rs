@@ -1,5 +1,6 @@
 //! Loops that kernels split over threads without knowledge of threads.
 
+use crate::places::Places;
 use crate::scratch::{Line, Memory, Scratch, SystemMemory};
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -409,8 +410,26 @@ impl<T> Columns<'_, T> {
 }
 
 impl<'a, T> Columns<'a, T> {
+    /// Address of some columns of the first of some rows. Those of the next row are [`pitch`] elements
+    /// further.
+    ///
+    /// [`pitch`]: Self::pitch
+    ///
+    /// # Panics
+    /// If there are no such rows or columns.
+    pub fn addresses(&mut self, rows: Range<usize>, columns: Range<usize>) -> *mut T {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
+        assert!(columns.start <= columns.end && columns.end <= self.width, "columns {columns:?} of {}", self.width);
+        self.base.wrapping_add(rows.start * self.inner + columns.start)
+    }
+
+    /// Elements from a row to the next.
+    pub fn pitch(&self) -> usize {
+        self.inner
+    }
+
     /// Chooses rows by their numbers. Each is looked up when it is lent.
-    pub fn picked<'b>(&'b mut self, rows: &'b [usize]) -> PickedRows<'b, T> {
+    pub fn picked<'b>(&'b mut self, rows: Places<'b>) -> PickedRows<'b, T> {
         let Columns { base, rows: count, inner, width, owner } = *self;
         PickedRows { matrix: Columns { base, rows: count, inner, width, owner }, rows }
     }
@@ -425,14 +444,14 @@ impl<'a, T> Columns<'a, T> {
 /// Rows of some columns of a matrix that were chosen by their numbers.
 pub struct PickedRows<'a, T> {
     matrix: Columns<'a, T>,
-    rows: &'a [usize],
+    rows: Places<'a>,
 }
 
 impl<T> PickedRows<'_, T> {
     /// Number of rows.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.rows.values().len()
     }
 
     /// Number of columns.
@@ -449,7 +468,19 @@ impl<T> PickedRows<'_, T> {
         assert!(from <= width, "columns from {from} on of {width}");
         // An offset of a matrix without rows is never used.
         let matrix = Columns { base: base.wrapping_add(from), rows: count, inner, width: width - from, owner };
-        PickedRows { matrix, rows: &self.rows[rows] }
+        PickedRows { matrix, rows: self.rows.part(rows) }
+    }
+
+    /// Address of row 0 of the matrix, elements from a row to the next, and the chosen rows, of which
+    /// each has so many columns.
+    ///
+    /// # Panics
+    /// If a row is none of the matrix, or there are fewer columns.
+    pub fn addresses(&mut self, columns: usize) -> (*mut T, usize, &[usize]) {
+        let (rows, most) = (self.rows.values(), self.rows.most());
+        assert!(rows.is_empty() || most < self.matrix.rows, "row {most} of {}", self.matrix.rows);
+        assert!(columns <= self.matrix.width, "{columns} of {} columns", self.matrix.width);
+        (self.matrix.base, self.matrix.inner, rows)
     }
 
     /// The columns of one of the rows.
@@ -458,7 +489,7 @@ impl<T> PickedRows<'_, T> {
     /// If there is no such row.
     #[inline]
     pub fn row(&mut self, i: usize) -> &mut [T] {
-        self.matrix.row(self.rows[i])
+        self.matrix.row(self.rows.values()[i])
     }
 }
 

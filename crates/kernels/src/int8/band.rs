@@ -1,14 +1,19 @@
 //! Bands of rows whose sums are computed and finished together.
 
 use super::amx::{Copied, TileUnit};
-use super::depthwise::Depthwise;
+use super::depthwise::{Depthwise, ResultRows, WindowRows};
 use super::finish::{Epilogue, LimitedSums, SumsBlock};
-use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Starts, Sums, TileEnd, Windows};
+use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Sums, TileEnd, Windows};
 use super::{Level, RoundTo};
 use crate::par::{Columns, PickedRows};
+use crate::places::Places;
 
 /// Rows of a band.
 pub(super) const BAND: usize = 8 * ROWS;
+/// Rows of a band whose sums become bytes in registers.
+pub(super) const LONG_BAND: usize = 4 * BAND;
+/// Bytes of windows that stay in the nearest cache.
+const NEAR: usize = 16 << 10;
 
 /// The numbers of all rows of a band.
 const EACH: [usize; BAND] = {
@@ -40,11 +45,12 @@ pub(super) enum Products<'a> {
 }
 
 impl Products<'_> {
-    /// Whether sums can become bytes in registers.
-    fn in_registers(&self) -> bool {
+    /// Whether sums can become bytes in registers, with bytes added or without.
+    fn in_registers(&self, added: bool) -> bool {
         match self {
-            Products::Windows { level, .. } => level.makes_bytes(),
-            Products::Depthwise { x, .. } => x.in_registers(),
+            Products::Windows { level: Level::Vnni, .. } => true,
+            Products::Windows { level, .. } => level.makes_bytes() && !added,
+            Products::Depthwise { x, .. } => x.in_registers() && !added,
         }
     }
 
@@ -69,7 +75,7 @@ impl Products<'_> {
 pub(super) struct BandArgs<'a, T> {
     pub products: Products<'a>,
     /// Offsets of the rows, at most [`BAND`].
-    pub starts: Starts<'a>,
+    pub starts: Places<'a>,
     /// The first column, and how many there are.
     pub columns: [usize; 2],
     pub signed: bool,
@@ -88,6 +94,29 @@ impl<T> BandArgs<'_, T> {
         Some(ByteEnd { sums, conversion, first: self.columns[0], flip, added: None })
     }
 
+    /// Whether the sums of an end become bytes in registers, where numbers are limited after they have
+    /// become integers.
+    fn in_registers(&self, end: &ByteEnd<'_>) -> bool {
+        self.products.in_registers(end.sums.addend.is_some()) && end.sums.fit(self.products.terms())
+    }
+
+    /// Rows of bands that [`Band::run_to`] computes.
+    pub fn most_rows(&self, end: &ByteEnd<'_>) -> usize {
+        match &self.products {
+            Products::Windows { windows, .. } if self.in_registers(end) => {
+                (NEAR / windows.len().max(1) / BAND * BAND).clamp(BAND, LONG_BAND)
+            }
+            _ => BAND,
+        }
+    }
+
+    /// Computes bytes of whole rows of windows in registers, if a kernel does so; otherwise nothing.
+    pub fn run_rows(&self, windows: &WindowRows, flip: u8, to: &mut ResultRows<'_, '_>) -> bool {
+        let Products::Depthwise { x, data } = &self.products else { return false };
+        let end = self.in_vectors(flip).filter(|end| self.in_registers(end));
+        end.is_some_and(|end| x.run_rows(data, windows, self.columns, self.signed, &end, to))
+    }
+
     /// Computes rows and columns. `end` has a whole band of rows.
     fn run(&self, mut end: TileEnd<'_, '_>, unit: &mut TileUnit<'_>) {
         let BandArgs { starts: rows, columns, signed, .. } = *self;
@@ -95,7 +124,7 @@ impl<T> BandArgs<'_, T> {
             Products::Windows { level, windows, panels } => {
                 windows.multiply(&MultiplyArgs { level: *level, rows, panels, signed }, end, unit);
             }
-            Products::Depthwise { x, data } => x.run(data, rows, columns, signed, end.part(0..rows.rows().len())),
+            Products::Depthwise { x, data } => x.run(data, rows, columns, signed, end.part(0..rows.values().len())),
         }
     }
 }
@@ -122,13 +151,14 @@ impl<'a, T: RoundTo> Band<'a, T> {
         if let Some(end) = x.in_vectors(0).filter(|end| end.sums.addend.is_none()) {
             let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
             let mut results = Columns::of_arrays(results);
-            return run_to(x, &end, self.sums, &mut self.unit, results.picked(&EACH));
+            return run_to(x, &end, self.sums, &mut self.unit, results.picked(Places::new(&EACH)));
         }
         x.run(TileEnd::Sums(self.sums), &mut self.unit);
-        self.finish(x.starts.rows().len(), x.columns, x.epilogue, x.added);
+        self.finish(x.starts.values().len(), x.columns, x.epilogue, x.added);
     }
 
-    /// Computes bytes of a whole band, row by row.
+    /// Computes bytes, row by row, of at most [`BandArgs::most_rows`] rows. `rows` has a place for
+    /// each of [`whole_rows`].
     pub fn run_to(&mut self, x: &BandArgs<'_, T>, end: &ByteEnd<'_>, rows: PickedRows<'_, u8>) {
         assert!(end.sums.addend.is_some() == end.added.is_some(), "rows and a factor of what is added");
         run_to(x, end, self.sums, &mut self.unit, rows);
@@ -153,9 +183,8 @@ fn run_to<T>(
     unit: &mut TileUnit<'_>,
     rows: PickedRows<'_, u8>,
 ) {
-    assert!(rows.len() == BAND && rows.width() >= COLUMNS, "{} rows of {}", rows.len(), rows.width());
-    // In registers, numbers are limited after they have become integers, and nothing is added.
-    if end.added.is_none() && x.products.in_registers() && end.sums.fit(x.products.terms()) {
+    assert!(rows.width() >= COLUMNS, "rows of {}", rows.width());
+    if x.in_registers(end) {
         return x.run(TileEnd::Bytes(*end, rows), unit);
     }
     x.run(TileEnd::Sums(sums), unit);

@@ -3,14 +3,15 @@
 //! same for every pixel, and products read them where they are.
 
 use super::band::{BAND, Band, BandArgs, Products};
-use super::depthwise::{CHANNELS, Depthwise};
+use super::depthwise::{CHANNELS, Depthwise, WindowRows};
 use super::finish::{Epilogue, LimitedSums};
 use super::pack;
-use super::tile::{COLUMNS, GROUP, PANEL, Starts, Windows, sign_flip};
-use super::turn::{SIDE, turn};
+use super::tile::{COLUMNS, GROUP, PANEL, Windows};
+use super::turn::turn;
 use super::{Int8Result, Level, RoundTo, Rows};
 use crate::blocked::BlockedShape;
-use crate::par::{Columns, Par, par_chunks_mut, par_columns_mut};
+use crate::par::{Columns, Par, par_columns_mut};
+use crate::places::{Places, Runs};
 
 /// A convolution over three spatial axes (fewer have extents of 1), channels first.
 #[derive(Clone, Debug)]
@@ -66,8 +67,6 @@ pub struct Int8ConvOperands<'a, T> {
 
 /// Bytes of copied images that are multiplied together.
 const COPIED: usize = 2 << 20;
-/// Bytes of a chunk of copied rows.
-const COPIED_CHUNK: usize = 16 << 10;
 /// Chunks of products that keep all threads busy.
 const CHUNKS: usize = 16;
 
@@ -292,77 +291,6 @@ struct ConvJob<'a, T> {
 }
 
 impl<T: RoundTo> ConvJob<'_, T> {
-    /// Copies images channels last, as unsigned numbers.
-    fn copy(&self, par: &dyn Par, images: &[u8], copied: &mut [u8]) {
-        let row_len = self.axes.copied[2] * self.pixel_len;
-        if row_len > COPIED_CHUNK {
-            let width = (COPIED_CHUNK / self.pixel_len).max(1).next_multiple_of(SIDE) * self.pixel_len;
-            let shape = [copied.len() / row_len, 1, row_len];
-            par_columns_mut(par, copied, shape, width, 0, |row, start, mut part, _| {
-                self.copy_row(self.row(images, row), start / self.pixel_len, part.row(0));
-            });
-            return;
-        }
-        let rows = COPIED_CHUNK / row_len;
-        par_chunks_mut(par, copied, rows * row_len, |chunk, out| {
-            for (i, out) in out.chunks_exact_mut(row_len).enumerate() {
-                self.copy_row(self.row(images, chunk * rows + i), 0, out);
-            }
-        });
-    }
-
-    /// The input from a row of the first channel on, by the number of the row in copied images;
-    /// none in the padding.
-    fn row<'a>(&self, images: &'a [u8], row: usize) -> Option<&'a [u8]> {
-        let Axes { input, pad, copied: [depths, heights, _], .. } = self.axes;
-        let image = self.conv.channels * input.iter().product::<usize>();
-        let (row, number) = (row % (depths * heights), row / (depths * heights));
-        let at = [row / heights, row % heights];
-        let inside = |axis: usize| at[axis].checked_sub(pad[axis]).filter(|i| *i < input[axis]);
-        let place = inside(0).zip(inside(1)).map(|(d, h)| (d * input[1] + h) * input[2])?;
-        Some(&images[number * image + place..(number + 1) * image])
-    }
-
-    /// Copies pixels of a row of all channels, from the padded row's pixel `start` on.
-    fn copy_row(&self, from: Option<&[u8]>, start: usize, out: &mut [u8]) {
-        let Axes { input, pad, .. } = self.axes;
-        let (flip, pixel) = (sign_flip(self.operands.data.signed), self.pixel_len);
-        let Some(from) = from else { return out.fill(flip) };
-        let (before, out) = out.split_at_mut((pad[2].saturating_sub(start) * pixel).min(out.len()));
-        before.fill(flip);
-        let first = start.saturating_sub(pad[2]);
-        let width = input[2].saturating_sub(first).min(out.len() / pixel);
-        let (out, after) = out.split_at_mut(width * pixel);
-        after.fill(flip);
-        if width == 0 {
-            return;
-        }
-        let from = &from[first..];
-        let plane: usize = input.iter().product();
-        let channels = self.conv.channels / self.conv.groups;
-        let group_len = self.conv.group_len().unwrap_or(GROUP);
-        if self.conv.groups == 1 && channels == 3 {
-            // Colours are no matrix that is worth turning.
-            let [a, b, c] = [0, 1, 2].map(|channel| &from[channel * plane..][..width]);
-            for (((out, a), b), c) in out.as_chunks_mut::<GROUP>().0.iter_mut().zip(a).zip(b).zip(c) {
-                *out = [a ^ flip, b ^ flip, c ^ flip, 0];
-            }
-            return;
-        }
-        if channels == group_len || self.conv.groups == 1 {
-            turn(from, plane, [self.conv.channels, width], flip, |column, channel, bytes| {
-                out[column * pixel + channel..][..bytes.len()].copy_from_slice(bytes);
-            });
-            return;
-        }
-        for group in 0..self.conv.groups {
-            let from = &from[group * channels * plane..];
-            turn(from, plane, [channels, width], flip, |column, channel, bytes| {
-                out[column * pixel + group * group_len + channel..][..bytes.len()].copy_from_slice(bytes);
-            });
-        }
-    }
-
     /// Multiplies copied images, of which the first has this number.
     fn multiply(&self, par: &dyn Par, first: usize, copied: &[u8], out: &mut [T]) {
         let pixels: usize = self.axes.output.iter().product();
@@ -386,44 +314,47 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 let (image, filter) = (o / outer, o % outer * rows);
                 let copied = &copied[image * self.image_len..][..self.image_len];
                 let mut band = Band::of(scratch);
-                let mut starts = [0; BAND];
-                let starts = &mut starts[..part.width()];
-                self.find_starts(start, starts);
-                let starts = Starts::new(starts);
+                let mut starts = Runs::<BAND>::new();
+                self.find_starts(start, part.width(), &mut starts);
                 for f in (0..rows).step_by(COLUMNS) {
                     let count = COLUMNS.min(rows - f);
                     let place = (first + image) * self.conv.filters + filter + f;
                     self.read_addend(place * pixels + start, [count, part.width()], &mut band);
-                    band.compute(&self.band_of(copied, starts, [filter + f, count]));
+                    band.compute(&self.band_of(copied, starts.places(), [filter + f, count]));
                     put(&band, f, count, &mut part);
                 }
             },
         );
     }
 
-    /// Finds the offsets of the windows of output pixels in an image, from the first pixel on. Only
-    /// the first is divided: that takes as long as the products of a few channels.
-    fn find_starts(&self, first: usize, starts: &mut [usize]) {
-        let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
-        let [mut d, mut h, mut w] = [first / (height * width), first / width % height, first % width];
-        // A halo may be wider than the padding.
+    /// Bytes from the beginning of an image to the first window: a halo may be wider than the padding.
+    /// Then from a row of windows to the next, and from a window to the next.
+    fn window_steps(&self) -> [usize; 3] {
+        let Axes { stride, copied, .. } = self.axes;
         let beyond = |halo: usize, axis: usize| halo.checked_sub(self.axes.pad[axis]).expect("a halo has the padding");
         let data = self.conv.data_pixels();
         let [above, before] = data.map_or([0; 2], |data| [beyond(data.halo.top, 1), beyond(data.halo.left, 2)]);
-        let row = |d: usize, h: usize| {
-            ((d * stride[0] * copied[1] + h * stride[1] + above) * copied[2] + before) * self.pixel_len
-        };
-        let step = stride[2] * self.pixel_len;
-        let mut rest = starts;
-        while !rest.is_empty() {
-            let (some, others) = rest.split_at_mut((width - w).min(rest.len()));
-            // Sums, since multiplying numbers of 64 bits takes some instructions.
-            let mut next = row(d, h) + w * step;
-            for start in some {
-                *start = next;
-                next += step;
-            }
-            rest = others;
+        [above * copied[2] + before, stride[1] * copied[2], stride[2]].map(|pixels| pixels * self.pixel_len)
+    }
+
+    /// Rows of windows of an image over two axes, from a row on.
+    fn window_rows(&self, row: usize, count: [usize; 2]) -> WindowRows {
+        let [first, below, next] = self.window_steps();
+        WindowRows { first: first + row * below, count, step: [below, next] }
+    }
+
+    /// Finds the offsets of the windows of `count` output pixels in an image, from this one on. Only
+    /// the first is divided: that takes as long as the products of a few channels.
+    fn find_starts<const N: usize>(&self, first: usize, count: usize, starts: &mut Runs<N>) {
+        let Axes { output: [_, height, width], stride, copied, .. } = self.axes;
+        let [mut d, mut h, mut w] = [first / (height * width), first / width % height, first % width];
+        let [corner, below, step] = self.window_steps();
+        let depth = stride[0] * copied[1] * copied[2] * self.pixel_len;
+        let mut rest = count;
+        while rest > 0 {
+            let some = (width - w).min(rest);
+            starts.push(corner + d * depth + h * below + w * step, step, some);
+            rest -= some;
             (w, h) = (0, h + 1);
             if h == height {
                 (h, d) = (0, d + 1);
@@ -432,7 +363,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
     }
 
     /// The operands of some pixels and neighbouring filters, of one group or depthwise.
-    fn band_of<'b>(&'b self, images: &'b [u8], starts: Starts<'b>, columns: [usize; 2]) -> BandArgs<'b, T> {
+    fn band_of<'b>(&'b self, images: &'b [u8], starts: Places<'b>, columns: [usize; 2]) -> BandArgs<'b, T> {
         let (conv, x) = (self.conv, self.operands);
         let products = if conv.is_depthwise() {
             let (level, width) = (conv.level(), conv.channels.next_multiple_of(CHANNELS));
@@ -496,6 +427,7 @@ fn put<T: RoundTo>(band: &Band<'_, T>, first: usize, filters: usize, out: &mut C
     }
 }
 
+mod copy;
 mod pixels;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,43 @@
 //! Sums of convolutions in which each filter sees one channel.
 
 use super::Level;
-use super::tile::{COLUMNS, Starts, Sums, TileEnd};
+use super::tile::{ByteEnd, COLUMNS, Sums, TileEnd};
+use crate::par::Columns;
+use crate::places::Places;
 use crate::vectorize::vectorized;
 
 /// Channels whose sums are computed together.
 pub(super) const CHANNELS: usize = COLUMNS;
 /// Difference between signed data and unsigned ones.
 const SHIFT: i32 = 128;
+
+/// Rows of windows in images.
+#[derive(Clone, Copy)]
+pub(super) struct WindowRows {
+    /// Offset of the first window.
+    pub first: usize,
+    /// Rows, and windows of a row.
+    pub count: [usize; 2],
+    /// Bytes from a row to the next, and from a window to the next.
+    pub step: [usize; 2],
+}
+
+impl WindowRows {
+    /// The largest offset of a window; `None` if there is no window.
+    fn most(&self) -> Option<usize> {
+        let last = |axis: usize| self.count[axis].checked_sub(1)?.checked_mul(self.step[axis]);
+        self.first.checked_add(last(0)?)?.checked_add(last(1)?)
+    }
+}
+
+/// Where the results of rows of windows go.
+pub(super) struct ResultRows<'a, 'b> {
+    pub out: &'a mut Columns<'b, u8>,
+    /// The row of the first result, and its first column.
+    pub first: [usize; 2],
+    /// Rows from a result to the one below it.
+    pub row_len: usize,
+}
 
 /// Packed weights, and the places of taps in a copied image.
 pub(super) struct Depthwise<'a> {
@@ -50,24 +80,9 @@ impl Depthwise<'_> {
 
     /// Computes 64 channels, from a multiple of that on, of rows of windows that begin at these
     /// offsets. The first `count` of them are wanted.
-    pub fn run(&self, data: &[u8], starts: Starts<'_>, [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
-        let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
-        let corrections = corrections.as_chunks::<4>().0;
-        let (most, starts) = (starts.most(), starts.rows());
-        let last = self.segments.iter().max();
-        let reach = last.map_or(Some(0), |last| most.checked_add(*last)?.checked_add(self.width));
-        assert!(reach.is_some_and(|end| end <= data.len()), "a window ends at {reach:?} of {}", data.len());
-        assert!(first + CHANNELS <= self.width && count <= CHANNELS, "{first} and {count} of {} channels", self.width);
-        assert!(starts.len() <= end.rows(), "{} windows in {} rows", starts.len(), end.rows());
-        let of = |i: usize| if signed { i32::from_ne_bytes(corrections[first + i]) } else { 0 };
-        let x = DepthwiseArgs {
-            data: &data[first..],
-            starts,
-            segments: self.segments,
-            weights: &weights[first..],
-            width: self.width,
-            first: std::array::from_fn(of),
-        };
+    pub fn run(&self, data: &[u8], starts: Places<'_>, [first, count]: [usize; 2], signed: bool, end: TileEnd<'_, '_>) {
+        let x = self.args(data, starts.values(), Some(starts.most()), first, signed);
+        assert!(count <= CHANNELS && starts.values().len() <= end.rows(), "{count} of {} windows", end.rows());
         match self.level {
             // SAFETY: windows were checked above, and `Level::or_best` found the instructions.
             #[cfg(target_arch = "x86_64")]
@@ -75,6 +90,55 @@ impl Depthwise<'_> {
                 super::x86::depthwise_vnni(&x, count, end);
             },
             _ => channel_sums(&x, end.sums()),
+        }
+    }
+
+    /// Computes bytes of whole rows of windows, if the level has a kernel that does; otherwise nothing.
+    /// Channels are as in [`run`](Self::run).
+    pub fn run_rows(
+        &self,
+        data: &[u8],
+        windows: &WindowRows,
+        [first, count]: [usize; 2],
+        signed: bool,
+        end: &ByteEnd<'_>,
+        to: &mut ResultRows<'_, '_>,
+    ) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(columns) = super::x86::ThreeColumns::of(self.segments).filter(|_| self.level == Level::Vnni) {
+            let x = self.args(data, &[], windows.most(), first, signed);
+            assert!(count <= CHANNELS, "{count} channels");
+            // SAFETY: windows were checked, and `Level::or_best` found the instructions.
+            unsafe { super::x86::depthwise_rows_vnni(&x, columns, windows, count, end, to) }
+            return true;
+        }
+        let _ = (data, windows, first, count, signed, end, to);
+        false
+    }
+
+    /// The operands of 64 channels, from a multiple of that on, of windows up to this offset.
+    fn args<'a>(
+        &'a self,
+        data: &'a [u8],
+        starts: &'a [usize],
+        most: Option<usize>,
+        first: usize,
+        signed: bool,
+    ) -> DepthwiseArgs<'a> {
+        let (weights, corrections) = self.packed.split_at(self.width * self.segments.len());
+        let corrections = corrections.as_chunks::<4>().0;
+        let last = self.segments.iter().max().copied().unwrap_or(0);
+        let reach = most.and_then(|most| most.checked_add(last)?.checked_add(self.width));
+        assert!(reach.is_some_and(|end| end <= data.len()), "a window ends at {reach:?} of {}", data.len());
+        assert!(first + CHANNELS <= self.width, "{first} of {} channels", self.width);
+        let of = |i: usize| if signed { i32::from_ne_bytes(corrections[first + i]) } else { 0 };
+        DepthwiseArgs {
+            data: &data[first..],
+            starts,
+            segments: self.segments,
+            weights: &weights[first..],
+            width: self.width,
+            first: std::array::from_fn(of),
         }
     }
 }

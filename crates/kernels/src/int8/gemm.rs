@@ -3,9 +3,10 @@
 use super::band::{BAND, Band, BandArgs, Products};
 use super::finish::Epilogue;
 use super::pack;
-use super::tile::{COLUMNS, GROUP, PANEL, Starts, Windows, sign_flip};
+use super::tile::{COLUMNS, GROUP, PANEL, Windows, sign_flip};
 use super::{Int8Result, Level, RoundTo};
 use crate::par::{Par, par_chunks_mut_scratch, par_columns_mut};
+use crate::places::Places;
 use std::ops::Range;
 
 /// Rows of C from which on chunks have all columns.
@@ -170,7 +171,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
             let (data, stride) = if in_place { (data, self.stride) } else { (&copied[..count * row_len], row_len) };
             let windows = Windows::new(data, &[0], row_len / GROUP);
             let starts: [usize; BAND] = std::array::from_fn(|row| row * stride);
-            let starts = Starts::new(&starts[..count]);
+            let starts = Places::new(&starts[..count]);
             for column in columns.clone().step_by(COLUMNS) {
                 let width = COLUMNS.min(columns.end - column);
                 band.compute(&BandArgs {

@@ -221,7 +221,7 @@ pub(super) fn finish_rows(end: &ByteEnd<'_>, sums: &[Sums], mut out: PickedRows<
             let mut v = scale.numbers(std::array::from_fn(|q| unsafe { vld1q_s32(sums.as_ptr().add(at + q * LANES)) }));
             if let (Some(addend), Some((added, before))) = (end.added, end.sums.addend) {
                 // SAFETY: as above.
-                let bytes = unsafe { veorq_u8(vld1q_u8(addend.rows[row].as_ptr().add(at)), vdupq_n_u8(addend.flip)) };
+                let bytes = unsafe { veorq_u8(vld1q_u8(addend.row(row).as_ptr().add(at)), vdupq_n_u8(addend.flip)) };
                 v = add_bytes(added, limited(v, before), bytes);
             }
             write_bytes(narrowed(scale.limited(v)), end.flip, out.row(row), at);

@@ -1,11 +1,11 @@
 //! Pixels of bytes: images channels last, see [`BlockedShape::pixels`].
 
 use super::Rows;
-use super::band::BAND;
 use super::tile::sign_flip;
 use super::turn::turn;
 use crate::blocked::{BlockedShape, Halo};
 use crate::par::{Columns, Par, par_cells_mut, par_columns_mut};
+use crate::places::Runs;
 use std::ops::Range;
 
 /// Bytes of a chunk of copied pixels.
@@ -20,7 +20,7 @@ pub(super) struct PixelCell {
 
 impl PixelCell {
     /// Pixels in memory from one row of an image to the next.
-    fn row_len(&self) -> usize {
+    pub fn row_len(&self) -> usize {
         let Halo { left, right, .. } = self.shape.halo;
         left + self.shape.w + right
     }
@@ -57,17 +57,11 @@ impl PixelCell {
         (self.above(rows) + row - rows.start) * self.row_len() + self.shape.halo.left + column
     }
 
-    /// Finds the places of neighbouring pixels in the cell of a piece, from this one on, as far as
-    /// the piece has them.
-    pub fn find(&self, rows: &Range<usize>, first: usize, places: &mut [usize; BAND]) {
-        let (mut row, mut column) = (first / self.shape.w, first % self.shape.w);
-        let mut rest = &mut places[..];
-        while !rest.is_empty() {
-            let (some, others) = rest.split_at_mut((self.shape.w - column).min(rest.len()));
-            let begin = self.place(rows, row, column);
-            some.iter_mut().enumerate().for_each(|(i, place)| *place = begin + i);
-            (rest, row, column) = (others, row + 1, 0);
-        }
+    /// Finds the places of `count` neighbouring pixels in the cell of a piece, from this one on.
+    pub fn find<const N: usize>(&self, rows: &Range<usize>, first: usize, count: usize, places: &mut Runs<N>) {
+        each_row(self.shape.w, first, count, |row, column, count| {
+            places.push(self.place(rows, row, column), 1, count);
+        });
     }
 
     /// Writes the halo of a piece.
@@ -88,6 +82,31 @@ impl PixelCell {
             let end = start + rows.len() * self.row_len();
             fill(end..end + bottom * self.row_len());
         }
+    }
+}
+
+/// Finds the offsets of `count` neighbouring pixels of an image, from this one on.
+pub(super) fn find_pixels<const N: usize>(
+    shape: &BlockedShape,
+    image: usize,
+    first: usize,
+    count: usize,
+    offsets: &mut Runs<N>,
+) {
+    each_row(shape.w, first, count, |row, column, count| {
+        offsets.push(shape.offset(image, 0, row, column), shape.pixel(), count);
+    });
+}
+
+/// Calls `body` with the row, the first column and the number of those of `count` neighbouring pixels,
+/// from this one on, that are in a row of this width.
+fn each_row(width: usize, first: usize, count: usize, mut body: impl FnMut(usize, usize, usize)) {
+    let (mut row, mut column) = (first / width, first % width);
+    let mut rest = count;
+    while rest > 0 {
+        let some = (width - column).min(rest);
+        body(row, column, some);
+        (rest, row, column) = (rest - some, row + 1, 0);
     }
 }
 

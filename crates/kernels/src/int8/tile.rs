@@ -5,6 +5,7 @@ use super::amx::TileUnit;
 use super::finish::{Conversion, LimitedSums};
 use super::pack::{CORRECTIONS, panel_len};
 use crate::par::PickedRows;
+use crate::places::Places;
 use std::ops::Range;
 
 /// Columns that a panel of packed weights holds.
@@ -44,21 +45,39 @@ pub(super) struct ByteEnd<'a> {
     pub first: usize,
     /// Bits of each byte that are flipped.
     pub flip: u8,
-    /// Rows that are added to results, if there is an addend. Such sums are stored first.
+    /// Rows that are added to results, if there is an addend.
     pub added: Option<AddedRows<'a>>,
 }
 
 /// Rows of bytes that are added to results.
 #[derive(Clone, Copy)]
 pub(super) struct AddedRows<'a> {
-    pub rows: &'a [&'a [u8; COLUMNS]],
+    pub bytes: &'a [u8],
+    /// Offset of the pixel of each row.
+    pub starts: &'a [usize],
     /// Bits of each byte that are flipped.
     pub flip: u8,
 }
 
-#[cfg(target_arch = "x86_64")]
+impl<'a> AddedRows<'a> {
+    /// The bytes of the columns of a row.
+    ///
+    /// # Panics
+    /// If there are none.
+    #[inline]
+    pub fn row(&self, row: usize) -> &'a [u8; COLUMNS] {
+        self.bytes[self.starts[row]..].first_chunk().expect("pixels are whole tiles")
+    }
+}
+
 impl ByteEnd<'_> {
+    /// The end of some of the rows.
+    fn part(&self, rows: Range<usize>) -> Self {
+        ByteEnd { added: self.added.map(|added| AddedRows { starts: &added.starts[rows], ..added }), ..*self }
+    }
+
     /// Whether results may be negative. Others are the same bytes in either type.
+    #[cfg(target_arch = "x86_64")]
     pub fn signed(&self) -> bool {
         self.sums.limits[0] < 0.0
     }
@@ -69,7 +88,7 @@ impl<'a> TileEnd<'a, '_> {
     pub fn part(&mut self, rows: Range<usize>) -> TileEnd<'_, '_> {
         match self {
             TileEnd::Sums(sums) => TileEnd::Sums(&mut sums[rows]),
-            TileEnd::Bytes(end, results) => TileEnd::Bytes(*end, results.part(rows, 0)),
+            TileEnd::Bytes(end, results) => TileEnd::Bytes(end.part(rows.clone()), results.part(rows, 0)),
         }
     }
 
@@ -93,26 +112,10 @@ impl<'a> TileEnd<'a, '_> {
     }
 }
 
-/// Offsets at which rows begin.
-#[derive(Clone, Copy)]
-pub(super) struct Starts<'a> {
-    rows: &'a [usize],
-    most: usize,
-}
-
-impl<'a> Starts<'a> {
-    pub fn new(rows: &'a [usize]) -> Starts<'a> {
-        Starts { rows, most: rows.iter().max().copied().unwrap_or(0) }
-    }
-
-    pub fn rows(&self) -> &'a [usize] {
-        self.rows
-    }
-
-    /// The largest of them.
-    pub fn most(&self) -> usize {
-        self.most
-    }
+/// Rows that are computed where so many are wanted: a tile computes all of its rows, unless one is
+/// left.
+pub(super) fn whole_rows(wanted: usize) -> usize {
+    if wanted % ROWS == 1 { wanted } else { wanted.next_multiple_of(ROWS) }
 }
 
 /// Places of unsigned bytes that are multiplied with packed weights. A row begins at an offset of
@@ -139,8 +142,7 @@ impl<'a> Windows<'a> {
     }
 
     /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end`
-    /// has the sums or results of row after row, and room for a whole band if there is more than
-    /// one row.
+    /// has the sums or results of row after row, and room for [`whole_rows`] of them.
     ///
     /// # Panics
     /// If a row ends after the data, or there are no or too many panels.
@@ -150,7 +152,7 @@ impl<'a> Windows<'a> {
         let count = panels.len() / len;
         assert!((1..=PANELS).contains(&count), "{count} panels");
         let most = rows.most();
-        let rows = rows.rows();
+        let rows = rows.values();
         let end_of_rows = most.checked_add(self.reach).filter(|end| *end <= self.data.len());
         assert!(end_of_rows.is_some(), "a row at {most} ends after {} bytes", self.data.len());
         let all = TileArgs { starts: rows, windows: self, panels, panel_len: len, count, signed };
@@ -181,14 +183,18 @@ impl<'a> Windows<'a> {
                 _ => portable(&tiles, end.sums()),
             }
         };
-        let whole = if rows.len() == 1 { 1 } else { rows.len() / ROWS * ROWS };
+        let whole = rows.len() / ROWS * ROWS;
         let (tiles, rest) = rows.split_at(whole);
         if !tiles.is_empty() {
             run(tiles, end.part(0..whole));
         }
-        if let Some(last) = rest.last() {
-            let starts: [usize; ROWS] = std::array::from_fn(|r| *rest.get(r).unwrap_or(last));
-            run(&starts, end.part(whole..whole + ROWS));
+        match rest {
+            [] => {}
+            [_] => run(rest, end.part(whole..whole + 1)),
+            [.., last] => {
+                let starts: [usize; ROWS] = std::array::from_fn(|r| *rest.get(r).unwrap_or(last));
+                run(&starts, end.part(whole..whole + ROWS));
+            }
         }
     }
 }
@@ -197,7 +203,7 @@ impl<'a> Windows<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct MultiplyArgs<'a> {
     pub level: Level,
-    pub rows: Starts<'a>,
+    pub rows: Places<'a>,
     pub panels: &'a [u8],
     /// Whether the data were signed.
     pub signed: bool,

@@ -1,188 +1,24 @@
-//! Tiles of products with AVX2 and AVX512-VNNI.
+//! Products and bytes of sums with AVX2 and AVX-512.
 
-use super::finish::{Conversion, ScaledSums, SumsBlock};
+use super::finish::{ScaledSums, SumsBlock};
 use super::function::{Function, apply_each};
-use super::tile::{COLUMNS, GROUP, PANEL, PANELS, ROWS, Sums, TileArgs, TileEnd};
-use crate::par::PickedRows;
+use super::tile::{COLUMNS, GROUP, PANEL, PANELS, Sums, TileArgs};
 use std::arch::x86_64::*;
-use std::ops::Range;
 
 mod bytes;
 mod depthwise;
+mod depthwise_rows;
+mod vnni;
+use bytes::add_bytes;
 pub(super) use bytes::finish_rows;
-use bytes::{Narrow, PanelScale, add_bytes};
 pub(super) use depthwise::{MOST_TAPS, depthwise_vnni};
+pub(super) use depthwise_rows::{ThreeColumns, depthwise_rows_vnni};
+pub(super) use vnni::vnni;
 
 /// Bytes of the weights of a group of a panel.
 const LINE: usize = GROUP * PANEL;
-/// Rows of a tile of one or two panels.
-const HIGH_ROWS: usize = 2 * ROWS;
 /// Rows that share the registers of AVX2.
 const AVX2_ROWS: usize = 2;
-
-/// Computes the sums of whole tiles, or of one row, with AVX512-VNNI.
-///
-/// # Safety
-/// The machine has AVX512-VNNI, and the operands are as long as [`TileArgs`] says.
-pub(super) unsafe fn vnni(x: &TileArgs<'_>, end: TileEnd<'_, '_>) {
-    assert!(end.rows() == x.starts.len(), "{} rows of {}", end.rows(), x.starts.len());
-    // SAFETY: promised by the caller.
-    unsafe {
-        match (x.starts.len(), x.count) {
-            (1, 1) => vnni_tiles::<1, 1>(x, end),
-            (1, 2) => vnni_tiles::<1, 2>(x, end),
-            (1, 3) => vnni_tiles::<1, 3>(x, end),
-            (1, PANELS) => vnni_tiles::<1, PANELS>(x, end),
-            (_, 1) => vnni_high_tiles::<1>(x, end),
-            (_, 2) => vnni_high_tiles::<2>(x, end),
-            (_, 3) => vnni_tiles::<ROWS, 3>(x, end),
-            (_, PANELS) => vnni_tiles::<ROWS, PANELS>(x, end),
-            (rows, panels) => unreachable!("{rows} x {panels}"),
-        }
-    }
-}
-
-/// Computes tiles of few panels, which have twice as many rows where there are as many, so that
-/// enough sums are in flight.
-///
-/// # Safety
-/// The caller promises what [`vnni`] asks for.
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vnni_high_tiles<const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_, '_>) {
-    let all = x.starts.len();
-    let (high, low) = x.starts.split_at(all / HIGH_ROWS * HIGH_ROWS);
-    // SAFETY: promised by the caller.
-    unsafe {
-        vnni_tiles::<HIGH_ROWS, P>(&x.with_starts(high), end.part(0..high.len()));
-        vnni_tiles::<ROWS, P>(&x.with_starts(low), end.part(high.len()..all));
-    }
-}
-
-/// Computes the sums of R rows and P panels together, all in registers, as often as there are R
-/// rows.
-///
-/// # Safety
-/// The caller promises what [`vnni`] asks for.
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn vnni_tiles<const R: usize, const P: usize>(x: &TileArgs<'_>, mut end: TileEnd<'_, '_>) {
-    let (scales, narrow) = match &end {
-        TileEnd::Bytes(end, _) => (PanelScale::of(end, end.conversion), Narrow::of(end)),
-        TileEnd::Sums(_) => ([PanelScale::none(); PANELS], Narrow::none()),
-    };
-    let mut first = [_mm512_setzero_si512(); P];
-    for p in 0..P {
-        if x.signed {
-            let corrections = x.panel(p).wrapping_add(x.segments().len() * x.groups() * LINE);
-            // SAFETY: corrections follow the weights of a panel.
-            first[p] = unsafe { _mm512_loadu_si512(corrections.cast()) };
-        }
-        first[p] = _mm512_add_epi32(first[p], scales[p].first);
-    }
-    for (tile, starts) in x.starts.as_chunks::<R>().0.iter().enumerate() {
-        let mut sums = [[_mm512_setzero_si512(); P]; R];
-        let mut weights = [std::ptr::null(); P];
-        for p in 0..P {
-            weights[p] = x.panel(p);
-            for r in 0..R {
-                sums[r][p] = first[p];
-            }
-        }
-        for segment in x.segments() {
-            let mut rows = [std::ptr::null::<u8>(); R];
-            for r in 0..R {
-                rows[r] = x.data().wrapping_add(starts[r] + *segment);
-            }
-            for g in 0..x.groups() {
-                // SAFETY: every panel has this group of this segment, and so has every row.
-                unsafe {
-                    let mut lines = [_mm512_setzero_si512(); P];
-                    for p in 0..P {
-                        lines[p] = _mm512_loadu_si512(weights[p].cast());
-                        weights[p] = weights[p].add(LINE);
-                    }
-                    for r in 0..R {
-                        let data = _mm512_set1_epi32(rows[r].add(g * GROUP).cast::<i32>().read_unaligned());
-                        for p in 0..P {
-                            sums[r][p] = _mm512_dpbusd_epi32(sums[r][p], data, lines[p]);
-                        }
-                    }
-                }
-            }
-        }
-        match &mut end {
-            TileEnd::Sums(out) => {
-                let out = &mut out[tile * R..][..R];
-                for r in 0..R {
-                    for p in 0..P {
-                        // SAFETY: a row of sums has those of all panels.
-                        unsafe { _mm512_storeu_si512(out[r].as_mut_ptr().add(p * PANEL).cast(), sums[r][p]) }
-                    }
-                }
-            }
-            TileEnd::Bytes(end, out) => {
-                // Loops of a few instructions, which are unrolled: sums stay in registers.
-                match end.conversion {
-                    Conversion::Bits => {
-                        for r in 0..R {
-                            for p in 0..P {
-                                sums[r][p] = _mm512_cvtps_epi32(scales[p].of_bits(sums[r][p]));
-                            }
-                        }
-                    }
-                    Conversion::WholeBias => {
-                        for r in 0..R {
-                            for p in 0..P {
-                                sums[r][p] = _mm512_cvtps_epi32(scales[p].of_whole(sums[r][p]));
-                            }
-                        }
-                    }
-                    Conversion::Bias => {
-                        for r in 0..R {
-                            for p in 0..P {
-                                sums[r][p] = _mm512_cvtps_epi32(scales[p].of_sum(sums[r][p]));
-                            }
-                        }
-                    }
-                }
-                // Rows of few panels become bytes together.
-                let together = PANELS / P;
-                for group in 0..R.div_ceil(together) {
-                    let first = group * together;
-                    let integers = std::array::from_fn(|i| match (first + i / P, i % P) {
-                        (r, p) if i < together * P && r < R => sums[r][p],
-                        _ => _mm512_setzero_si512(),
-                    });
-                    let rows = tile * R + first..tile * R + R.min(first + together);
-                    store_rows::<P>(narrow.in_order(integers), rows, out);
-                }
-            }
-        }
-    }
-}
-
-/// Writes the bytes of P panels of a row after those of the row before it.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn store_rows<const P: usize>(bytes: __m512i, rows: Range<usize>, out: &mut PickedRows<'_, u8>) {
-    let half = |i: usize| {
-        if i == 0 { _mm512_castsi512_si256(bytes) } else { _mm512_extracti64x4_epi64::<1>(bytes) }
-    };
-    for (i, row) in rows.enumerate() {
-        let row = out.row(row);
-        assert!(row.len() >= P * PANEL);
-        let to = row.as_mut_ptr();
-        // SAFETY: the row has the bytes of all panels.
-        unsafe {
-            match P {
-                1 if i % 2 == 0 => _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(half(i / 2))),
-                1 => _mm_storeu_si128(to.cast(), _mm256_extracti128_si256::<1>(half(i / 2))),
-                2 => _mm256_storeu_si256(to.cast(), half(i)),
-                3 => _mm512_mask_storeu_epi32(to.cast(), 0x0fff, bytes),
-                _ => _mm512_storeu_si512(to.cast(), bytes),
-            }
-        }
-    }
-}
 
 /// Computes the sums of a tile, of one row or of all, with AVX2.
 ///

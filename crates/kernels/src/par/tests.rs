@@ -1,4 +1,5 @@
 use super::*;
+use crate::places::Places;
 use crate::testing::{Reverse, Threads, Uneven};
 
 fn numbered(par: &dyn Par, len: usize, chunk: usize) -> Vec<usize> {
@@ -101,17 +102,17 @@ fn cells_cover_the_rows_between_their_bounds_once() {
 fn picked_rows_of_a_cell_are_lent_one_by_one() {
     let mut out = [0usize; 4 * 3];
     par_cells_mut(&Serial, &mut out, 3, &[0, 4], 2, 0, |_, start, mut cell, _| {
-        let mut rows = cell.picked(&[0, 2, 3, 4]);
+        let mut rows = cell.picked(Places::new(&[0, 2, 3, 4]));
         let width = rows.width();
         for i in 0..3 {
             rows.row(i).fill(10 * start + i + 1);
         }
         assert_eq!(rows.part(1..3, width - 1).row(0), [10 * start + 2]);
         let wrong: [fn(&mut Columns<'_, usize>) -> usize; 4] = [
-            |cell| cell.picked(&[0, 2, 3, 4]).row(3).len(),
-            |cell| cell.picked(&[0]).row(1).len(),
-            |cell| cell.picked(&[0]).part(0..1, 3).len(),
-            |cell| cell.picked(&[0]).part(0..2, 0).len(),
+            |cell| cell.picked(Places::new(&[0, 2, 3, 4])).row(3).len(),
+            |cell| cell.picked(Places::new(&[0])).row(1).len(),
+            |cell| cell.picked(Places::new(&[0])).part(0..1, 3).len(),
+            |cell| cell.picked(Places::new(&[0])).part(0..2, 0).len(),
         ];
         for wrong in wrong {
             let lend = std::panic::AssertUnwindSafe(|| wrong(&mut cell));

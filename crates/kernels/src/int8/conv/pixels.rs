@@ -3,10 +3,12 @@
 use super::{ConvJob, PixelForm};
 use crate::blocked::chunks::ChunkGrid;
 use crate::int8::RoundTo;
-use crate::int8::band::{BAND, Band};
-use crate::int8::pixels::PixelCell;
-use crate::int8::tile::{AddedRows, COLUMNS, PANEL, Starts, sign_flip};
+use crate::int8::band::{BAND, Band, LONG_BAND};
+use crate::int8::depthwise::ResultRows;
+use crate::int8::pixels::{PixelCell, find_pixels};
+use crate::int8::tile::{AddedRows, COLUMNS, PANEL, sign_flip, whole_rows};
 use crate::par::{Columns, Par, par_cells_mut};
+use crate::places::{Places, Runs};
 use std::ops::Range;
 
 /// Products of a chunk that is not divided.
@@ -30,15 +32,14 @@ impl<T: RoundTo> ConvJob<'_, T> {
             cells.fill_halo(&mut cell, &rows);
             let data = &data[image * self.image_len..][..self.image_len];
             let end = (column + cell.width()).min(self.conv.filters);
-            let mut band = Band::of(scratch);
-            let (mut starts, mut places) = ([0; BAND], [0; BAND]);
-            for pixel in (rows.start * shape.w..rows.end * shape.w).step_by(BAND) {
-                let count = BAND.min(rows.end * shape.w - pixel);
-                let starts = &mut starts[..count];
-                self.find_starts(pixel, starts);
-                cells.find(&rows, pixel, &mut places);
-                let starts = Starts::new(starts);
-                let pixels = PixelBand { image: first + image, first: pixel, count, starts, places: &places };
+            if self.multiply_rows(data, &cells, &rows, (&mut cell, column)) {
+                return;
+            }
+            let (mut band, mut pixels) = (Band::of(scratch), PixelBand::new());
+            let most = self.most_rows(data, column..end);
+            for pixel in (rows.start * shape.w..rows.end * shape.w).step_by(most) {
+                let count = most.min(rows.end * shape.w - pixel);
+                pixels.find(self, &cells, (first + image, &rows), pixel, count);
                 for tile in self.tiles(column..end) {
                     self.multiply_tile(data, &pixels, tile, &mut band, (&mut cell, column, cells.zero));
                 }
@@ -46,35 +47,64 @@ impl<T: RoundTo> ConvJob<'_, T> {
         });
     }
 
+    /// Pixels of a band of these filters.
+    fn most_rows(&self, data: &[u8], filters: Range<usize>) -> usize {
+        let first = self.tiles(filters).next().filter(|_| self.has_whole_tiles());
+        first.map_or(BAND, |tile| {
+            let args = self.band_of(data, Places::new(&[]), [tile.start, tile.len()]);
+            args.in_vectors(0).map_or(BAND, |end| args.most_rows(&end))
+        })
+    }
+
+    /// Computes whole rows of pixels, if a kernel does so; otherwise nothing.
+    fn multiply_rows(
+        &self,
+        data: &[u8],
+        cells: &PixelCell,
+        rows: &Range<usize>,
+        (cell, column): (&mut Columns<'_, u8>, usize),
+    ) -> bool {
+        if !self.conv.is_depthwise() || self.operands.addend.is_some() {
+            return false;
+        }
+        let windows = self.window_rows(rows.start, [rows.len(), cells.shape.w]);
+        let end = (column + cell.width()).min(self.conv.filters);
+        self.tiles(column..end).all(|tile| {
+            let args = self.band_of(data, Places::new(&[]), [tile.start, tile.len()]);
+            let mut to = ResultRows {
+                out: &mut *cell,
+                first: [cells.place(rows, rows.start, 0), tile.start - column],
+                row_len: cells.row_len(),
+            };
+            args.run_rows(&windows, cells.zero, &mut to)
+        })
+    }
+
     /// Computes some filters of a band of pixels.
     fn multiply_tile(
         &self,
         data: &[u8],
-        pixels: &PixelBand<'_>,
+        pixels: &PixelBand,
         tile: Range<usize>,
         band: &mut Band<'_, T>,
         (cell, column, zero): (&mut Columns<'_, u8>, usize, u8),
     ) {
         let (at, count) = (tile.start - column, pixels.count);
-        let args = self.band_of(data, pixels.starts, [tile.start, tile.len()]);
+        let args = self.band_of(data, pixels.starts.places(), [tile.start, tile.len()]);
         if self.has_whole_tiles()
-            && count == BAND
             && let Some(mut end) = args.in_vectors(zero)
         {
-            let mut from;
-            if let Some(addend) = self.operands.addend {
-                from = [&[0; COLUMNS]; BAND];
-                self.each_added(pixels, |i, pixel| {
-                    from[i] = pixel[tile.start..].first_chunk().expect("pixels are whole tiles");
-                });
-                end.added = Some(AddedRows { rows: &from, flip: sign_flip(addend.signed) });
-            }
-            return band.run_to(&args, &end, cell.picked(pixels.places).part(0..BAND, at));
+            end.added = self.operands.addend.map(|addend| AddedRows {
+                bytes: &addend.bytes[tile.start..],
+                starts: pixels.added.places().values(),
+                flip: sign_flip(addend.signed),
+            });
+            return band.run_to(&args, &end, cell.picked(pixels.places.places()).part(0..pixels.rows, at));
         }
         self.read_added(pixels, &tile, band);
         band.compute(&args);
         let results: &[[u8; COLUMNS]] = bytemuck::cast_slice(&*band.results);
-        for (place, results) in pixels.places.iter().zip(results).take(count) {
+        for (place, results) in pixels.places.places().values().iter().zip(results).take(count) {
             flip_to(&mut cell.row(*place)[at..][..tile.len()], results, zero);
         }
     }
@@ -109,40 +139,57 @@ impl<T: RoundTo> ConvJob<'_, T> {
     }
 
     /// Copies what is added to some filters of a band of pixels.
-    fn read_added(&self, pixels: &PixelBand<'_>, tile: &Range<usize>, band: &mut Band<'_, T>) {
-        let flip = sign_flip(self.operands.addend.is_some_and(|addend| addend.signed));
-        self.each_added(pixels, |i, pixel| {
-            let from = &pixel[tile.start..];
-            let len = tile.len().next_multiple_of(PANEL).min(from.len());
-            flip_to(&mut band.addend[i][..len], from, flip);
-        });
-    }
-
-    /// Calls `body` with each of the pixels that are added to a band.
-    fn each_added<'b>(&'b self, pixels: &PixelBand<'_>, mut body: impl FnMut(usize, &'b [u8])) {
+    fn read_added(&self, pixels: &PixelBand, tile: &Range<usize>, band: &mut Band<'_, T>) {
         let (Some(addend), Some(form)) = (self.operands.addend, self.conv.pixels) else { return };
-        let shape = form.addend;
-        let (mut row, mut column) = (pixels.first / shape.w, pixels.first % shape.w);
-        let mut next = 0;
-        while next < pixels.count {
-            let some = (shape.w - column).min(pixels.count - next);
-            let from = addend.bytes[shape.offset(pixels.image, 0, row, column)..].chunks_exact(shape.pixel());
-            from.take(some).enumerate().for_each(|(i, pixel)| body(next + i, pixel));
-            (next, row, column) = (next + some, row + 1, 0);
+        let flip = sign_flip(addend.signed);
+        for (start, to) in pixels.added.places().values().iter().zip(&mut *band.addend) {
+            let from = &addend.bytes[*start..][..form.addend.pixel()][tile.start..];
+            let len = tile.len().next_multiple_of(PANEL).min(from.len());
+            flip_to(&mut to[..len], from, flip);
         }
     }
 }
 
-/// Neighbouring pixels of an output.
-struct PixelBand<'a> {
-    image: usize,
-    /// The number of the first pixel.
-    first: usize,
+/// Neighbouring pixels of an output, and the last of them again in place of those that a tile computes
+/// besides.
+struct PixelBand {
+    /// Pixels that are wanted, and pixels.
     count: usize,
+    rows: usize,
     /// Offsets of the windows.
-    starts: Starts<'a>,
+    starts: Runs<LONG_BAND>,
     /// Rows of the pixels in the cell.
-    places: &'a [usize; BAND],
+    places: Runs<LONG_BAND>,
+    /// Offsets of what is added to them, if anything is.
+    added: Runs<LONG_BAND>,
+}
+
+impl PixelBand {
+    /// A band without pixels.
+    fn new() -> PixelBand {
+        PixelBand { count: 0, rows: 0, starts: Runs::new(), places: Runs::new(), added: Runs::new() }
+    }
+
+    /// Finds `count` pixels of an image, from this one on, in the piece with these rows.
+    fn find<T: RoundTo>(
+        &mut self,
+        job: &ConvJob<'_, T>,
+        cells: &PixelCell,
+        (image, rows): (usize, &Range<usize>),
+        first: usize,
+        count: usize,
+    ) {
+        (self.count, self.rows) = (count, whole_rows(count));
+        [&mut self.starts, &mut self.places, &mut self.added].into_iter().for_each(Runs::clear);
+        job.find_starts(first, count, &mut self.starts);
+        self.starts.fill(self.rows);
+        cells.find(rows, first, count, &mut self.places);
+        self.places.fill(self.rows);
+        if let (Some(_), Some(form)) = (job.operands.addend, job.conv.pixels) {
+            find_pixels(&form.addend, image, first, count, &mut self.added);
+            self.added.fill(self.rows);
+        }
+    }
 }
 
 /// Copies bytes, with some bits flipped.

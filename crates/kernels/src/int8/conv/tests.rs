@@ -98,12 +98,15 @@ const fn square(n: usize) -> [usize; 3] {
     [1, n, n]
 }
 
-const LAYERS: [Layer; 15] = [
+const LAYERS: [Layer; 19] = [
     (3, 64, 1, square(15), 7, 2, 3),
     (64, 128, 1, square(7), 1, 1, 0),
     (35, 70, 1, square(14), 3, 1, 1),
     (24, 24, 24, square(9), 3, 1, 1),
     (130, 130, 130, square(7), 3, 2, 1),
+    (70, 70, 70, [1, 5, 8], 3, 1, 1),
+    (66, 66, 66, square(10), 3, 3, 1),
+    (70, 70, 70, square(6), 5, 1, 2),
     (6, 12, 6, square(6), 3, 1, 1),
     (20, 40, 4, square(6), 3, 1, 1),
     // Groups whose filters are no parts of a tile.
@@ -113,6 +116,8 @@ const LAYERS: [Layer; 15] = [
     (8, 20, 1, square(6), 2, 1, 1),
     (16, 1, 1, square(1), 1, 1, 0),
     (17, 33, 1, square(20), 1, 2, 0),
+    // Bands of many pixels, and few pixels after them.
+    (20, 100, 1, [1, 14, 14], 1, 1, 0),
     // Rows that are copied in parts.
     (64, 16, 1, square(20), 1, 1, 0),
     (256, 16, 1, [1, 3, 70], 3, 1, 1),

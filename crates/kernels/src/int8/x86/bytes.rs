@@ -1,37 +1,27 @@
 //! Bytes of sums with AVX-512.
 
-use super::super::finish::{ANY, AddedBytes, Conversion};
-use super::super::tile::{ByteEnd, COLUMNS, PANEL, PANELS, Sums};
+use super::super::finish::{AddedBytes, Conversion};
+use super::super::tile::{AddedRows, ByteEnd, COLUMNS, PANEL, PANELS, Sums};
 use crate::par::PickedRows;
 use std::arch::x86_64::*;
 
 /// Narrows integers of 32 bits to bytes within limits.
 #[derive(Clone, Copy)]
 pub(super) struct Narrow {
-    /// The least and the largest byte, unless the type has no others.
-    limits: Option<[__m512i; 2]>,
+    /// The least and the largest byte.
+    limits: [__m512i; 2],
     signed: bool,
-    /// Bits of each byte that are flipped at last, if there are any.
-    flip: Option<__m512i>,
+    /// Bits of each byte that are flipped at last.
+    flip: __m512i,
 }
 
 impl Narrow {
-    /// Limits that are not used.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub fn none() -> Narrow {
-        Narrow { limits: None, signed: false, flip: None }
-    }
-
     /// Numbers may be limited after they are rounded, because rounding keeps their order.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub fn of(end: &ByteEnd<'_>) -> Narrow {
-        let (signed, limits) = (end.signed(), end.sums.limits);
-        let whole = if signed { limits == [-128.0, 127.0] } else { limits == [0.0, 255.0] };
-        let limits = limits.map(|limit| _mm512_set1_epi8(limit.round_ties_even() as i32 as i8));
-        let flip = (end.flip != 0).then(|| _mm512_set1_epi8(end.flip as i8));
-        Narrow { limits: (!whole).then_some(limits), signed, flip }
+        let limits = end.sums.limits.map(|limit| _mm512_set1_epi8(limit.round_ties_even() as i32 as i8));
+        Narrow { limits, signed: end.signed(), flip: _mm512_set1_epi8(end.flip as i8) }
     }
 
     /// Narrows four vectors, quarter by quarter.
@@ -39,13 +29,13 @@ impl Narrow {
     #[target_feature(enable = "avx512f,avx512bw")]
     pub fn quarters(&self, [a, b, c, d]: [__m512i; PANELS]) -> __m512i {
         let [low, high] = [_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)];
-        let bytes = if self.signed { _mm512_packs_epi16(low, high) } else { _mm512_packus_epi16(low, high) };
-        let bytes = match self.limits {
-            None => bytes,
-            Some([least, most]) if self.signed => _mm512_min_epi8(_mm512_max_epi8(bytes, least), most),
-            Some([least, most]) => _mm512_min_epu8(_mm512_max_epu8(bytes, least), most),
+        let [least, most] = self.limits;
+        let bytes = if self.signed {
+            _mm512_min_epi8(_mm512_max_epi8(_mm512_packs_epi16(low, high), least), most)
+        } else {
+            _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(low, high), least), most)
         };
-        self.flip.map_or(bytes, |flip| _mm512_xor_si512(bytes, flip))
+        _mm512_xor_si512(bytes, self.flip)
     }
 
     /// Narrows the results of four panels, in order.
@@ -68,11 +58,12 @@ pub(crate) unsafe fn finish_rows(end: &ByteEnd<'_>, fit: bool, sums: &[Sums], mu
     let (scales, narrow, added) = (PanelScale::of(end, Conversion::Bias), Narrow::of(end), Adder::of(end));
     let limits = (!fit).then(|| end.sums.limits.map(|limit| _mm512_set1_ps(limit)));
     for (row, sums) in sums.iter().enumerate().take(out.len()) {
+        let bytes = added.as_ref().map(|added| (added, added.row(row)));
         // SAFETY: rows have 64 columns.
         unsafe {
             let integers = std::array::from_fn(|p| {
                 let v = scales[p].of_sum(_mm512_loadu_si512(sums.as_ptr().add(p * PANEL).cast()));
-                let v = added.as_ref().map_or(v, |added| added.add(row, p, v));
+                let v = bytes.map_or(v, |(added, bytes)| added.add(bytes, p, v));
                 _mm512_cvtps_epi32(limits.map_or(v, |limits| within(v, limits)))
             });
             _mm512_storeu_si512(out.row(row).as_mut_ptr().cast(), narrow.in_order(integers));
@@ -88,37 +79,48 @@ fn within(v: __m512, [low, high]: [__m512; 2]) -> __m512 {
 }
 
 /// Adds rows of bytes to numbers.
-struct Adder<'a> {
-    rows: &'a [&'a [u8; COLUMNS]],
-    /// Bits of each byte that are flipped, if there are any.
-    flip: Option<__m128i>,
+pub(super) struct Adder<'a> {
+    rows: AddedRows<'a>,
+    flip: __m128i,
     added: AddedBytes,
-    /// The least and the largest number that bytes are added to, if they limit any.
-    before: Option<[__m512; 2]>,
+    /// The least and the largest number that bytes are added to.
+    before: [__m512; 2],
 }
 
 impl<'a> Adder<'a> {
+    /// What is added at this end, if anything is.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn of(end: &ByteEnd<'a>) -> Option<Adder<'a>> {
+    pub fn of(end: &ByteEnd<'a>) -> Option<Adder<'a>> {
         let (rows, (added, before)) = end.added.zip(end.sums.addend)?;
-        Some(Adder {
-            rows: rows.rows,
-            flip: (rows.flip != 0).then(|| _mm_set1_epi8(rows.flip as i8)),
-            added,
-            before: (before != ANY).then(|| before.map(|limit| _mm512_set1_ps(limit))),
-        })
+        let before = before.map(|limit| _mm512_set1_ps(limit));
+        Some(Adder { rows, flip: _mm_set1_epi8(rows.flip as i8), added, before })
+    }
+
+    /// The bytes of a row.
+    #[inline]
+    pub fn row(&self, row: usize) -> &'a [u8; COLUMNS] {
+        self.rows.row(row)
     }
 
     /// Adds the bytes of a panel of a row. The sums are not limited.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn add(&self, row: usize, panel: usize, v: __m512) -> __m512 {
-        // SAFETY: rows have 64 columns.
-        let bytes = unsafe { _mm_loadu_si128(self.rows[row].as_ptr().add(panel * PANEL).cast()) };
-        let bytes = self.flip.map_or(bytes, |flip| _mm_xor_si128(bytes, flip));
-        let v = self.before.map_or(v, |limits| within(v, limits));
-        add_bytes(self.added, v, bytes)
+    pub fn add(&self, row: &[u8; COLUMNS], panel: usize, v: __m512) -> __m512 {
+        // SAFETY: a row has all panels.
+        let bytes = unsafe { _mm_loadu_si128(row.as_ptr().add(panel * PANEL).cast()) };
+        add_bytes(self.added, within(v, self.before), _mm_xor_si128(bytes, self.flip))
+    }
+}
+
+/// Reads the values of a panel; zeros after the last panel, whose columns are not part of results.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn read_panel(values: &[f32], first: usize) -> __m512 {
+    match values.get(first..).and_then(<[f32]>::first_chunk::<PANEL>) {
+        // SAFETY: there are 16 numbers.
+        Some(values) => unsafe { _mm512_loadu_ps(values.as_ptr()) },
+        None => _mm512_setzero_ps(),
     }
 }
 
@@ -134,13 +136,6 @@ pub(super) struct PanelScale {
 }
 
 impl PanelScale {
-    /// A scale that is not used.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub fn none() -> PanelScale {
-        PanelScale { first: _mm512_setzero_si512(), bias: _mm512_setzero_ps(), factor: _mm512_setzero_ps() }
-    }
-
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub fn new(conversion: Conversion, bias: __m512, factor: __m512) -> PanelScale {
@@ -161,13 +156,7 @@ impl PanelScale {
     #[target_feature(enable = "avx512f")]
     pub fn of(end: &ByteEnd<'_>, conversion: Conversion) -> [PanelScale; PANELS] {
         std::array::from_fn(|p| {
-            // Columns after the last panel are not part of results.
-            let read =
-                |values: &[f32]| match values.get(end.first + p * PANEL..).and_then(<[f32]>::first_chunk::<PANEL>) {
-                    // SAFETY: there are 16 numbers.
-                    Some(values) => unsafe { _mm512_loadu_ps(values.as_ptr()) },
-                    None => _mm512_setzero_ps(),
-                };
+            let read = |values: &[f32]| read_panel(values, end.first + p * PANEL);
             PanelScale::new(conversion, read(end.sums.bias), read(end.sums.factor))
         })
     }

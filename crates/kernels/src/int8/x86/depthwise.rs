@@ -7,18 +7,18 @@
 use super::super::depthwise::{CHANNELS, DepthwiseArgs};
 use super::super::finish::Conversion;
 use super::super::tile::{ByteEnd, PANEL, PANELS, TileEnd};
-use super::bytes::{Narrow, PanelScale};
+use super::bytes::{Narrow, PanelScale, read_panel};
 use std::arch::x86_64::*;
 
 /// Taps that are multiplied together.
 const TAPS: usize = 4;
 /// Channels of one of two windows in a vector.
-const HALF: usize = CHANNELS / 2;
+pub(super) const HALF: usize = CHANNELS / 2;
 /// Most taps whose weights are interleaved in the stack.
 pub(crate) const MOST_TAPS: usize = 64;
 
 /// 64 channels as they are interleaved, or in order.
-type Quarters = [__m512i; PANELS];
+pub(super) type Quarters = [__m512i; PANELS];
 
 /// Computes the sums, or the bytes that they become, of 64 channels, of which `count` are wanted.
 ///
@@ -38,100 +38,32 @@ pub(crate) unsafe fn depthwise_vnni(x: &DepthwiseArgs<'_>, count: usize, end: Ti
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn channels<const HALVES: usize>(x: &DepthwiseArgs<'_>, end: TileEnd<'_, '_>) {
     let mut out = Out::<HALVES>::new(x, end);
-    let columns = ThreeColumns::of(x.segments);
-    let taps = x.segments.len();
-    let groups = if columns.is_some() { 3 } else { taps.div_ceil(TAPS) };
-    let tap = |group: usize, t: usize| match columns {
-        Some(_) => (t < 3).then_some(3 * t + group),
-        None => Some(group * TAPS + t).filter(|tap| *tap < taps),
-    };
+    let groups = x.segments.len().div_ceil(TAPS);
     // Zeros for the most groups would take a tenth of the time.
     let mut weights = [const { std::mem::MaybeUninit::<Quarters>::uninit() }; MOST_TAPS / TAPS];
     for (g, weights) in weights.iter_mut().enumerate().take(groups) {
-        weights.write(interleaved(|t| match tap(g, t) {
+        weights.write(interleaved(std::array::from_fn(|t| match g * TAPS + t {
             // SAFETY: promised by the caller.
-            Some(tap) => unsafe { read([x.weights.as_ptr().wrapping_add(tap * x.width); HALVES]) },
-            None => _mm512_setzero_si512(),
-        }));
+            tap if tap < x.segments.len() => unsafe { read([x.weights.as_ptr().wrapping_add(tap * x.width); HALVES]) },
+            _ => _mm512_setzero_si512(),
+        })));
     }
     // SAFETY: these were written.
     let weights = unsafe { weights[..groups].assume_init_ref() };
-    let columns = columns.zip(weights.first_chunk::<3>());
-    let first = out.first;
-    let mut held = [[_mm512_setzero_si512(); PANELS]; 3];
-    let mut before = [usize::MAX; HALVES];
-    // Both ways are in one loop, so that what follows them is compiled in its place.
     for i in 0..out.each {
-        let windows = out.windows(x, i);
-        let mut sums = first;
-        if let Some((columns, weights)) = &columns {
-            // SAFETY: promised by the caller.
-            let column = |column| unsafe { columns.read(x.data, windows, column) };
-            held = if columns.is_next(before, windows, 1) {
-                [held[1], held[2], column(2)]
-            } else if columns.is_next(before, windows, 2) {
-                [held[2], column(1), column(2)]
-            } else {
-                [column(0), column(1), column(2)]
-            };
-            before = windows;
-            for (data, weights) in held.iter().zip(*weights) {
-                for q in 0..PANELS {
-                    sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
-                }
-            }
-        } else {
-            let rows = windows.map(|start| x.data.as_ptr().wrapping_add(start));
-            for (g, weights) in weights.iter().enumerate() {
-                let data = interleaved(|t| match x.segments.get(g * TAPS + t) {
-                    // SAFETY: promised by the caller.
-                    Some(segment) => unsafe { read(rows.map(|row| row.wrapping_add(*segment))) },
-                    None => _mm512_setzero_si512(),
-                });
-                for q in 0..PANELS {
-                    sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
-                }
+        let mut sums = out.first;
+        let rows = out.windows(x, i).map(|start| x.data.as_ptr().wrapping_add(start));
+        for (g, weights) in weights.iter().enumerate() {
+            let data = interleaved(std::array::from_fn(|t| match x.segments.get(g * TAPS + t) {
+                // SAFETY: promised by the caller.
+                Some(segment) => unsafe { read(rows.map(|row| row.wrapping_add(*segment))) },
+                None => _mm512_setzero_si512(),
+            }));
+            for q in 0..PANELS {
+                sums[q] = _mm512_dpbusd_epi32(sums[q], data[q], weights[q]);
             }
         }
         out.store(i, sums);
-    }
-}
-
-/// Nine taps in three columns. The next window has two columns in common with the one before it, or
-/// one with a stride of 2, which are interleaved already.
-struct ThreeColumns {
-    /// Offsets of the taps of the first column.
-    rows: [usize; 3],
-    /// Bytes from one column to the next.
-    distance: usize,
-}
-
-impl ThreeColumns {
-    fn of(segments: &[usize]) -> Option<ThreeColumns> {
-        let [a, b, _, d, _, _, g, _, _] = *segments else { return None };
-        let (rows, distance) = ([a, d, g], b.checked_sub(a)?);
-        let expected = rows.iter().flat_map(|row| (0..3).map(move |column| row + column * distance));
-        expected.eq(segments.iter().copied()).then_some(ThreeColumns { rows, distance })
-    }
-
-    /// Whether windows are that many columns after those before them.
-    #[inline(always)]
-    fn is_next<const HALVES: usize>(&self, before: [usize; HALVES], windows: [usize; HALVES], columns: usize) -> bool {
-        (0..HALVES).all(|half| windows[half].wrapping_sub(before[half]) == columns * self.distance)
-    }
-
-    /// Reads and interleaves one column of windows.
-    ///
-    /// # Safety
-    /// Its taps have 64 bytes in the data.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    unsafe fn read<const HALVES: usize>(&self, data: &[u8], windows: [usize; HALVES], column: usize) -> Quarters {
-        let rows = windows.map(|start| data.as_ptr().wrapping_add(start + column * self.distance));
-        // SAFETY: promised by the caller.
-        let tap = |row: usize| unsafe { read(rows.map(|place| place.wrapping_add(self.rows[row]))) };
-        let [a, b, c] = [tap(0), tap(1), tap(2)];
-        interleaved(|t| [a, b, c, _mm512_setzero_si512()][t])
     }
 }
 
@@ -154,18 +86,12 @@ impl<'a, 'b, const HALVES: usize> Out<'a, 'b, HALVES> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn new(x: &DepthwiseArgs<'_>, end: TileEnd<'a, 'b>) -> Self {
-        let first = turned(std::array::from_fn(|p| {
-            // SAFETY: there are 64 numbers.
-            unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL % Self::WIDTH).cast()) }
-        }));
         let scale = match &end {
-            TileEnd::Bytes(end, _) => Some(QuarterScale::read(end, Self::WIDTH)),
+            TileEnd::Bytes(end, _) => Some(QuarterScale::read::<HALVES>(end)),
             TileEnd::Sums(_) => None,
         };
-        let first = match &scale {
-            Some(scale) => std::array::from_fn(|q| _mm512_add_epi32(first[q], scale.scales[q].first)),
-            None => first,
-        };
+        let first = first_sums::<HALVES>(x);
+        let first = scale.as_ref().map_or(first, |scale| scale.first(first));
         Out { end, scale, first, count: x.starts.len(), each: x.starts.len().div_ceil(HALVES) }
     }
 
@@ -212,13 +138,23 @@ impl<'a, 'b, const HALVES: usize> Out<'a, 'b, HALVES> {
     }
 }
 
+/// The numbers that sums of 64 channels, or twice of 32, begin with.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn first_sums<const HALVES: usize>(x: &DepthwiseArgs<'_>) -> Quarters {
+    turned(std::array::from_fn(|p| {
+        // SAFETY: there are 64 numbers.
+        unsafe { _mm512_loadu_si512(x.first.as_ptr().add(p * PANEL % (CHANNELS / HALVES)).cast()) }
+    }))
+}
+
 /// Reads 64 bytes, or 32 of two places.
 ///
 /// # Safety
 /// There are 64 bytes, or 32 at each place.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn read<const WINDOWS: usize>(places: [*const u8; WINDOWS]) -> __m512i {
+pub(super) unsafe fn read<const WINDOWS: usize>(places: [*const u8; WINDOWS]) -> __m512i {
     // SAFETY: promised by the caller.
     unsafe {
         if WINDOWS == 1 {
@@ -232,8 +168,7 @@ unsafe fn read<const WINDOWS: usize>(places: [*const u8; WINDOWS]) -> __m512i {
 /// Interleaves the bytes of four vectors.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-fn interleaved(tap: impl Fn(usize) -> __m512i) -> Quarters {
-    let [a, b, c, d] = [tap(0), tap(1), tap(2), tap(3)];
+pub(super) fn interleaved([a, b, c, d]: Quarters) -> Quarters {
     let [low, high] = [_mm512_unpacklo_epi8(a, b), _mm512_unpackhi_epi8(a, b)];
     let [other_low, other_high] = [_mm512_unpacklo_epi8(c, d), _mm512_unpackhi_epi8(c, d)];
     [
@@ -260,7 +195,7 @@ fn turned([a, b, c, d]: Quarters) -> Quarters {
 }
 
 /// Makes bytes of interleaved sums.
-struct QuarterScale {
+pub(super) struct QuarterScale {
     scales: [PanelScale; PANELS],
     conversion: Conversion,
     narrow: Narrow,
@@ -269,25 +204,27 @@ struct QuarterScale {
 impl QuarterScale {
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn read(end: &ByteEnd<'_>, count: usize) -> QuarterScale {
+    pub fn read<const HALVES: usize>(end: &ByteEnd<'_>) -> QuarterScale {
         let read = |values: &[f32]| {
-            let mut some = [0f32; CHANNELS];
-            for some in some.chunks_mut(count) {
-                some.iter_mut().zip(&values[end.first..]).for_each(|(to, from)| *to = *from);
-            }
-            // SAFETY: there are 64 numbers.
-            let panels = std::array::from_fn(|p| unsafe { _mm512_loadu_si512(some.as_ptr().add(p * PANEL).cast()) });
-            turned(panels).map(|quarter| _mm512_castsi512_ps(quarter))
+            let panel = |p: usize| read_panel(&values[end.first..], p * PANEL % (CHANNELS / HALVES));
+            turned(std::array::from_fn(|p| _mm512_castps_si512(panel(p)))).map(|quarter| _mm512_castsi512_ps(quarter))
         };
         let (bias, factor, conversion) = (read(end.sums.bias), read(end.sums.factor), end.conversion);
         let scales = std::array::from_fn(|q| PanelScale::new(conversion, bias[q], factor[q]));
         QuarterScale { scales, conversion, narrow: Narrow::of(end) }
     }
 
+    /// The numbers that sums begin with, beyond those of the weights.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn first(&self, first: Quarters) -> Quarters {
+        std::array::from_fn(|q| _mm512_add_epi32(first[q], self.scales[q].first))
+    }
+
     /// The bytes of 64 channels in order.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn bytes(&self, sums: Quarters) -> __m512i {
+    pub fn bytes(&self, sums: Quarters) -> __m512i {
         self.narrow.quarters(std::array::from_fn(|q| {
             let (scale, sum) = (&self.scales[q], sums[q]);
             _mm512_cvtps_epi32(match self.conversion {
