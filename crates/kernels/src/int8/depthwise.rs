@@ -24,6 +24,7 @@ pub(super) struct WindowRows {
 
 impl WindowRows {
     /// The largest offset of a window; `None` if there is no window.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no other level computes rows"))]
     fn most(&self) -> Option<usize> {
         let last = |axis: usize| self.count[axis].checked_sub(1)?.checked_mul(self.step[axis]);
         self.first.checked_add(last(0)?)?.checked_add(last(1)?)
@@ -31,6 +32,7 @@ impl WindowRows {
 }
 
 /// Where the results of rows of windows go.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no other level computes rows"))]
 pub(super) struct ResultRows<'a, 'b> {
     pub out: &'a mut Columns<'b, u8>,
     /// The row of the first result, and its first column.

@@ -121,7 +121,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let row = width * conv.taps() * (conv.channels / conv.groups);
         let least = if images > 1 { CHUNK_PRODUCTS } else { CHUNK_PRODUCTS / 4 };
         // A tap of a depthwise layer takes as long as some products.
-        let row = if conv.is_depthwise() { row * 8 } else { row };
+        let row = if conv.is_depthwise() { row * 4 } else { row };
         let grid = ChunkGrid::halves(height, parts, row * conv.filters.div_ceil(parts), least);
         ChunkGrid { bands: grid.bands.min((height * width / BAND).max(1)), ..grid }
     }

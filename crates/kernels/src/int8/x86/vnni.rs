@@ -253,7 +253,7 @@ unsafe fn store_row<const P: usize>(bytes: __m512i, i: usize, to: *mut u8) {
     // SAFETY: promised by the caller.
     unsafe {
         match P {
-            1 if i % 2 == 0 => _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(half(i / 2))),
+            1 if i.is_multiple_of(2) => _mm_storeu_si128(to.cast(), _mm256_castsi256_si128(half(i / 2))),
             1 => _mm_storeu_si128(to.cast(), _mm256_extracti128_si256::<1>(half(i / 2))),
             2 => _mm256_storeu_si256(to.cast(), half(i)),
             3 => _mm512_mask_storeu_epi32(to.cast(), 0x0fff, bytes),
