@@ -471,8 +471,8 @@ impl<T> PickedRows<'_, T> {
         PickedRows { matrix, rows: self.rows.part(rows) }
     }
 
-    /// Address of row 0 of the matrix, elements from a row to the next, and the chosen rows, of which
-    /// each has so many columns.
+    /// Address of row 0 of the matrix, elements from a row to the next, and the chosen rows, each of
+    /// which has at least these columns.
     ///
     /// # Panics
     /// If a row is none of the matrix, or there are fewer columns.

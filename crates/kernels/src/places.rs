@@ -32,7 +32,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// At most N numbers, which follow each other in runs.
+/// Numbers, up to N of them, which follow each other in runs.
 pub(crate) struct Runs<const N: usize> {
     values: [usize; N],
     len: usize,
@@ -62,7 +62,7 @@ impl<const N: usize> Runs<N> {
         (self.len, self.most) = (self.len + count, self.most.max(last));
     }
 
-    /// Appends the last number until there are so many.
+    /// Appends the last number until there are `len`.
     ///
     /// # Panics
     /// If there is no number.

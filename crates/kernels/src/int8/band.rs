@@ -12,8 +12,8 @@ use crate::places::Places;
 pub(super) const BAND: usize = 8 * ROWS;
 /// Rows of a band whose sums become bytes in registers.
 pub(super) const LONG_BAND: usize = 4 * BAND;
-/// Bytes of windows that stay in the nearest cache.
-const NEAR: usize = 16 << 10;
+/// Bytes of the windows of a long band, which are read again for the next columns.
+const NEAR: usize = 64 << 10;
 
 /// The numbers of all rows of a band.
 const EACH: [usize; BAND] = {

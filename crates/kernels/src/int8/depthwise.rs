@@ -31,7 +31,7 @@ impl WindowRows {
     }
 }
 
-/// Where the results of rows of windows go.
+/// Places of the results of rows of windows.
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no other level computes rows"))]
 pub(super) struct ResultRows<'a, 'b> {
     pub out: &'a mut Columns<'b, u8>,

@@ -112,8 +112,7 @@ impl<'a> TileEnd<'a, '_> {
     }
 }
 
-/// Rows that are computed where so many are wanted: a tile computes all of its rows, unless one is
-/// left.
+/// Rows that are computed for some that are wanted: a tile computes all of its rows, unless one is left.
 pub(super) fn whole_rows(wanted: usize) -> usize {
     if wanted % ROWS == 1 { wanted } else { wanted.next_multiple_of(ROWS) }
 }

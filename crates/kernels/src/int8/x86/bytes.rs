@@ -88,7 +88,7 @@ pub(super) struct Adder<'a> {
 }
 
 impl<'a> Adder<'a> {
-    /// What is added at this end, if anything is.
+    /// Reads how bytes are added at this end, if any are.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub fn of(end: &ByteEnd<'a>) -> Option<Adder<'a>> {

@@ -121,7 +121,7 @@ unsafe fn rows<const HALVES: usize, const SHARED: usize>(
                     sums[q] = _mm512_dpbusd_epi32(sums[q], held[c][q], weights[c][q]);
                 }
             }
-            // SAFETY: these rows have so many bytes from there on.
+            // SAFETY: `addresses` checked the rows and these bytes of each.
             unsafe { store(results, scale.bytes(sums)) }
             from = from.map(|from| from.wrapping_add(windows.step[1]));
             results = results.map(|to| to.wrapping_add(pitch));
@@ -132,7 +132,7 @@ unsafe fn rows<const HALVES: usize, const SHARED: usize>(
 /// Writes 64 bytes, or 32 to each of two places.
 ///
 /// # Safety
-/// The places have so many bytes.
+/// The places have these bytes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn store<const HALVES: usize>(to: [*mut u8; HALVES], bytes: __m512i) {
