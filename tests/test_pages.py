@@ -169,7 +169,7 @@ def test_prose_is_that_of_a_native_engineer() -> None:
         ("a.rs", "/// Reads `behind`.\n///\n/// ```\n/// beside\n/// ```\n", []),
         ("a.rs", "/// Two backends behind one trait.\n// behind\n", []),
         ("a.py", 'def a():\n    """As `b`, lately."""\n', [(2, "not with 'As'"), (2, "recently")]),
-        ("a.md", "# A page\n\nIt is measured\nin turns.\n\n    in turns\n", [(4, "interleaved")]),
+        ("README.md", "# A page\n\nIt is measured\nin turns.\n\n    in turns\n", [(4, "interleaved")]),
         ("a.h", "/* One.\n * It listens at a port. */\n", [(2, "listen on")]),
         (
             "crates/a/src/a.rs",

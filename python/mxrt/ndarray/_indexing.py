@@ -108,14 +108,37 @@ def assigned_region(value: tuple[int, ...], part: tuple[int, ...], named: Callab
     with them. MXNetShapeError when it does not fit.
     """
     if len(value) > len(part):
-        new, rest = set(), list(part)
-        for axis, extent in enumerate(named()):
-            if rest and extent == rest[0]:
-                del rest[0]
-            else:
-                new.add(axis)
+        new = _new_axes(named(), part) or set()
         value = tuple(extent for axis, extent in enumerate(value) if axis not in new or extent != 1)
     return broadcast_region(value, part)
+
+
+def _new_axes(named: tuple[int, ...], part: tuple[int, ...]) -> set[int] | None:
+    """The axes of extent 1 that a shape has in addition to another; None where more differs."""
+    new, rest = set(), list(part)
+    for axis, extent in enumerate(named):
+        if rest and extent == rest[0]:
+            del rest[0]
+        elif extent == 1:
+            new.add(axis)
+        else:
+            return None
+    return None if rest else new
+
+
+def assigned_positions(
+    positions: Callable[[Any], np.ndarray[Any, Any]], key: Any
+) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
+    """The positions that a plain advanced key names for an assignment, and their shape with the new
+    axes of the key. These are left out unless they part arrays of the key, which gives another
+    order.
+    """
+    at = positions(key)
+    if isinstance(key, tuple) and any(part is None for part in key):
+        left = positions(assigned_key(key))
+        if _new_axes(at.shape, left.shape) is not None and np.array_equal(left.ravel(), at.ravel()):
+            return left, at.shape
+    return at, at.shape
 
 
 def plain(key: Any) -> tuple[Any, ...]:

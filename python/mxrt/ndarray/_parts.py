@@ -72,13 +72,15 @@ class Parts(_mxrt.NDArrayBase):
             key = ()
         if indexing.is_basic(key):
             region = indexing.basic_region(self.shape, indexing.assigned_key(key))
-            named = lambda: indexing.region_shape(indexing.basic_region(self.shape, key))  # noqa: E731
-            values = indexing.assigned_region(source.shape, indexing.region_shape(region), named)
+            values = indexing.assigned_region(
+                source.shape,
+                indexing.region_shape(region),
+                lambda: indexing.region_shape(indexing.basic_region(self.shape, key)),
+            )
             _mxrt.copy_region(self, region, source, values)
             return
-        key = indexing.plain(key)
-        at = indexing.positions(self.shape, indexing.assigned_key(key))
+        at, named = indexing.assigned_positions(lambda key: indexing.positions(self.shape, key), indexing.plain(key))
         spread = _mxrt.zeroed(list(at.shape), self._dtype_name, self._device)
-        values = indexing.assigned_region(source.shape, at.shape, lambda: indexing.positions(self.shape, key).shape)
+        values = indexing.assigned_region(source.shape, at.shape, lambda: named)
         _mxrt.copy_region(spread, indexing.whole_region(at.shape), source, values)
         _mxrt.scatter(self, at, spread)

@@ -227,14 +227,16 @@ class ndarray(NumpyMethods):
         source = self._value(value)
         if _keys.is_basic(key):
             region = indexing.basic_region(self.shape, indexing.assigned_key(key))
-            named = lambda: indexing.region_shape(indexing.basic_region(self.shape, key))  # noqa: E731
-            values = indexing.assigned_region(source.shape, indexing.region_shape(region), named)
+            values = indexing.assigned_region(
+                source.shape,
+                indexing.region_shape(region),
+                lambda: indexing.region_shape(indexing.basic_region(self.shape, key)),
+            )
             _mxrt.copy_region(self, region, source, values)
             return
-        key = _keys.plain(key)
-        at = _keys.positions(self.shape, indexing.assigned_key(key))
+        at, named = indexing.assigned_positions(lambda key: _keys.positions(self.shape, key), _keys.plain(key))
         spread = _empty(at.shape, self.context, self._dtype_name)
-        values = indexing.assigned_region(source.shape, at.shape, lambda: _keys.positions(self.shape, key).shape)
+        values = indexing.assigned_region(source.shape, at.shape, lambda: named)
         _mxrt.copy_region(spread, indexing.whole_region(at.shape), source, values)
         _mxrt.scatter(self, at, spread)
 

@@ -26,7 +26,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ..OpDef::BASE
 }];
 
-/// Of no repetitions the result is a vector, whatever the axis is, as in MXNet.
+/// Infers a vector without elements of no repetitions, whatever the axis is, as in MXNet.
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let Some(mut dims) = shapes.dims(0) else { return Ok(()) };
     let repeats = shapes.attrs.count("repeats");
