@@ -65,6 +65,9 @@ pub fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     if op.name == "_np_roll" {
         texts.push(("shift", "(1,)".to_owned()));
     }
+    if op.name == "Crop" {
+        texts.push(("h_w", "(1, 1)".to_owned()));
+    }
     if op.name == "_image_resize" {
         texts.push(("size", "(3, 3)".to_owned()));
     }
