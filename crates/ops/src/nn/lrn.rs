@@ -15,7 +15,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("knorm", AttrKind::Float, "2", "Offset."),
         AttrDef::required(
             "nsize",
-            AttrKind::IntFrom(0),
+            AttrKind::IntFrom(1),
             "Number of channels in the window; of an even number one less.",
         )
         .unsigned(),
@@ -31,7 +31,7 @@ fn params(attrs: &Attrs, signature: &Signature<'_>) -> Result<(LrnParams, [usize
     let shape = &signature.inputs[0].shape;
     let nsize = attrs.count("nsize");
     // Of an even number a window has one channel less, and the sum is divided by the number.
-    let size = nsize.max(1).div_ceil(2) * 2 - 1;
+    let size = nsize.div_ceil(2) * 2 - 1;
     let params = LrnParams {
         size,
         alpha: if size == nsize { attrs.float("alpha") } else { attrs.float("alpha") * size as f64 / nsize as f64 },
