@@ -12,19 +12,11 @@ import warnings
 import numpy as np
 import pytest
 
+from sparse_arrays import DENSE, parts, stored
 from support import last_json, run_python
 
-DENSE = np.array([[0, 1, 0, 2], [0, 0, 0, 0], [3, 0, -4, 0]], "float32")
 OTHER = np.array([[5, 0, 0, -2], [1, 0, 0, 0], [0, 0, 0, 0]], "float32")
 FULL = np.arange(1, 13, dtype="float32").reshape(3, 4)
-
-
-def parts(array) -> list:
-    """Storage type and stored parts of a sparse array, or the values of a dense one."""
-    if array.stype == "default":
-        return ["default", array.asnumpy().tolist()]
-    pointers = [array.indptr.asnumpy().tolist()] if array.stype == "csr" else []
-    return [array.stype, array.data.asnumpy().tolist(), array.indices.asnumpy().tolist(), *pointers]
 
 
 CSR = ["csr", [1, 2, 3, -4], [1, 3, 0, 2], [0, 2, 2, 4]]
@@ -37,11 +29,6 @@ def quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "\nStorage type fallback")
         yield
-
-
-def stored(mx, values, stype: str):
-    array = mx.nd.array(values)
-    return array if stype == "default" else array.tostype(stype)
 
 
 def test_arrays_are_made_of_dense_ones_of_parts_and_of_shapes(mx) -> None:
@@ -489,40 +476,6 @@ def test_calls_of_one_graph_may_differ_in_storage_shape_and_content(mx, quiet) -
             np.testing.assert_array_equal(made.asnumpy(), values**2 @ weight + 1)
 
 
-def test_batches_of_csr_matrices_are_csr(mx) -> None:
-    batches = mx.io.NDArrayIter(
-        {"data": stored(mx, DENSE, "csr")}, mx.nd.array([0, 1, 2]), batch_size=2, last_batch_handle="discard"
-    )
-    assert batches.provide_data[0].shape == (2, 4)
-    found = [(parts(batch.data[0]), batch.label[0].asnumpy().tolist()) for batch in batches]
-    assert found == [(["csr", [1, 2], [1, 3], [0, 2, 2]], [0, 1])]
-    with pytest.raises(NotImplementedError, match="discard"):
-        mx.io.NDArrayIter(stored(mx, DENSE, "csr"), batch_size=2)
-
-
-def test_batches_of_libsvm_rows_are_csr_unless_dense_ones_are_wanted(mx, tmp_path) -> None:
-    path = tmp_path / "rows.svm"
-    path.write_text("1 1:1 3:2\n0\n2 0:3 2:-4 3:0\n1 1:7\n")
-    batches = list(mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3))
-    # Zeros that a line has are stored, as in MXNet.
-    first = ["csr", [1, 2, 3, -4, 0], [1, 3, 0, 2, 3], [0, 2, 2, 5]]
-    assert [parts(batch.data[0]) for batch in batches] == [first, ["csr", [7, 1, 2], [1, 1, 3], [0, 1, 3, 3]]]
-    assert [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches] == [([1, 0, 2], 0), ([1, 1, 0], 2)]
-    [dense, _] = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3, dense=True)
-    assert parts(dense.data[0]) == ["default", DENSE.tolist()]
-
-
-def test_a_loader_makes_csr_batches_of_csr_rows_in_every_kind_of_worker(mx) -> None:
-    rows = mx.gluon.data.ArrayDataset(stored(mx, DENSE, "csr"), [7, 8, 9])
-    for workers in ({}, {"num_workers": 1}, {"num_workers": 1, "thread_pool": True}):
-        batches = list(mx.gluon.data.DataLoader(rows, 2, last_batch="keep", **workers))
-        assert [parts(data) for data, _ in batches] == [
-            ["csr", [1, 2], [1, 3], [0, 2, 2]],
-            ["csr", [3, -4], [0, 2], [0, 2]],
-        ]
-        assert [labels.asnumpy().tolist() for _, labels in batches] == [[7, 8], [9]]
-
-
 def test_rows_of_a_power_law_store_twice_as_many_values_as_those_before(mx) -> None:
     matrix, _ = mx.test_utils.rand_sparse_ndarray((5, 16), "csr", density=0.5, distribution="powerlaw")
     assert np.diff(matrix.indptr.asnumpy()).tolist() == [2, 4, 8, 16, 10]
@@ -576,33 +529,3 @@ def test_stored_rows_are_divided_by_stored_rows(mx) -> None:
     matrix = stored(mx, [[1, 2], [5, 5], [2, 0], [0, 0]], "csr")
     found = mx.nd._internal._scatter_elemwise_div(rows, matrix)
     assert parts(found) == ["row_sparse", [[2, 2], [3, np.inf]], [0, 2]]
-
-
-def test_libsvm_rows_of_a_million_columns_take_memory_for_their_values_alone(tmp_path) -> None:
-    path = tmp_path / "rows.svm"
-    path.write_text("".join(f"{i} {i}:1 999999:{i}.5\n" for i in range(1000)))
-    code = f"""
-    import json
-    import mxrt as mx
-    mx.set_memory_limit(8 << 20)
-    rows = mx.io.LibSVMIter(data_libsvm={str(path)!r}, data_shape=(1_000_000,), batch_size=100)
-    found = [batch.data[0] for batch in rows]
-    print(json.dumps([len(found), found[9].shape, float(found[9].data.asnumpy()[-1]), found[9].indices.shape]))
-    """
-    assert last_json(run_python(code)) == [10, [100, 1_000_000], 999.5, [200]]
-
-
-def test_a_module_predicts_and_scores_batches_of_libsvm_rows(mx, tmp_path) -> None:
-    path = tmp_path / "rows.svm"
-    path.write_text("1 1:1 3:2\n0\n1 0:3 2:-4\n")
-    net = mx.sym.dot(mx.sym.var("data", stype="csr"), mx.sym.var("weight", stype="row_sparse"))
-    module = mx.mod.Module(mx.sym.SoftmaxOutput(net, mx.sym.var("softmax_label"), name="softmax"))
-    rows = mx.io.LibSVMIter(data_libsvm=str(path), data_shape=(4,), batch_size=3, label_name="softmax_label")
-    module.bind(rows.provide_data, rows.provide_label, for_training=False)
-    weight = mx.nd.array([[1, 0], [0, 1], [0, 2], [0, 0]]).tostype("row_sparse")
-    module.set_params({"weight": weight}, {})
-    scores = np.exp(DENSE @ weight.asnumpy())
-    expected = scores / scores.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(module.predict(rows).asnumpy(), expected, rtol=1e-5)
-    rows.reset()
-    assert module.score(rows, "acc") == [("accuracy", 2 / 3)]
