@@ -22,127 +22,19 @@ from typing import Any
 import numpy as np
 
 import mxrt as mx
-from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, of_16_bits, values
+from cuda_calls import SEQUENCES_AND_IMAGES, Array, Call, named, values
 from cuda_draws import DRAWS
 from cuda_edges import EDGES
+from cuda_elements import ELEMENTS
 from cuda_int8 import INT8
 from cuda_layouts import layouts, pools
 from cuda_linalg import LINEAR_ALGEBRA, in_np
-from cuda_tiles import dense_functions, tiles
+from cuda_products import PRODUCTS
+from cuda_tiles import tiles
 from cuda_vision import VISION
 
 TOLERANCE = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-11}
 GPU = mx.gpu(0)
-
-
-# ---- elements ------------------------------------------------------------------------------------
-
-INTEGERS = ("uint8", "int8", "int32", "int64")
-
-
-def conversions() -> Iterator[Call]:
-    ends = [300, -1, 127.5, -128.5, 255.9, 3e9, -3e9, 2147483647, -2147483648, 1e19, -1e19, 1.9, -0.5]
-    for dtype, to in itertools.product(("float32", "float64"), INTEGERS):
-        x = np.array([*ends, np.nan, np.inf, -np.inf], dtype)
-        yield f"to {to}", lambda x, to=to: [x.astype(to), mx.nd.Cast(x + 0, dtype=to)], [x]
-    halves = np.array([300, -1, 65504, -65504, np.nan, np.inf, -0.5], "float16")
-    for to in (*INTEGERS, "bool"):
-        yield f"to {to}", lambda x, to=to: x.astype(to), [halves]
-    # By way of a double, the first would be rounded to another number of single precision.
-    numbers = np.array([9007199791611905, -9007199791611905, 2**62 + 1, -(2**63), 300, 255, -129], "int64")
-    for to in ("float32", "float64", "float16", "uint8", "int8", "int32", "bool"):
-        yield f"to {to}", lambda x, to=to: x.astype(to), [numbers]
-    for to in INTEGERS:
-        filled = lambda x, to=to: [mx.nd.full((3,), v, dtype=to, ctx=x.context) for v in (300, -1, 3e9)]  # noqa: E731
-        yield f"full of {to}", filled, [values(1)]
-
-
-UNARY = {
-    "abs sign negative square cbrt exp expm1 sin cos arctan sinh cosh tanh arcsinh degrees radians floor ceil trunc "
-    "fix rint round sigmoid softsign relu erf logical_not hard_sigmoid": (-2.2, 2.2),
-    "rcbrt reciprocal sqrt rsqrt log log2 log10 log1p gamma gammaln": (0.2, 4),
-    "tan": (-1.2, 1.2),
-    "arcsin arccos arctanh": (-0.95, 0.95),
-    "arccosh": (1.1, 4),
-}
-COMPARISONS = "equal not_equal greater greater_equal lesser lesser_equal logical_and logical_or logical_xor"
-BINARY = f"add sub mul div mod power maximum minimum hypot {COMPARISONS}"
-
-
-def elementwise() -> Iterator[Call]:
-    for names, (low, high) in UNARY.items():
-        for name, dtype in itertools.product(names.split(), ("float32", "float64", "float16")):
-            if name != "logical_not" or dtype != "float16":
-                yield named(name, values(3, 5, 7, dtype=dtype, low=low, high=high))
-    for name, dtype in itertools.product(("abs", "sign", "negative", "relu"), ("int32", "int64", "int8")):
-        yield named(name, values(4, 70, dtype=dtype, low=-100, high=100))
-    for dtype in ("int32", "int64", "int8", "uint8"):
-        a, b = values(4, 70, dtype=dtype, low=0, high=9), values(4, 70, dtype=dtype, low=0, high=4)
-        if dtype != "uint8":
-            b = b - 2
-        yield named("square", a)
-        yield named("clip", a - 3, a_min=1, a_max=5)
-        for name in ("div", "mod", "power", "hypot"):
-            yield named(f"broadcast_{name}", a, b)
-        yield "integers and numbers", lambda x: [x / 2, 7 / x, x % 3, 20 % x, x**3, 2**x], [a + 1]
-    yield named("broadcast_power", values(9, dtype="int32", low=9, high=99), values(9, dtype="int32", low=6, high=30))
-    yield named("relu", values(1100, 1100))
-    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5], "float32")
-    for name in ("relu", "abs", "sign", "round", "rint", "fix", "sigmoid", "tanh", "exp", "sqrt", "floor"):
-        yield named(name, special)
-    for name in ("isnan", "isinf", "isfinite"):
-        yield named(f"contrib.{name}", special)
-    for name, dtype in itertools.product(BINARY.split(), ("float32", "float64")):
-        low = 0.3 if name in ("power", "mod", "div") else -2
-        a, b = values(2, 1, 5, 1, 3, dtype=dtype, low=low), values(1, 4, 5, 2, 1, dtype=dtype, low=low, high=3)
-        yield named(f"broadcast_{name}", a, b)
-    for name, dtype in itertools.product(("add", "mul", "maximum", "greater"), ("int32", "int64", "float16")):
-        yield named(f"broadcast_{name}", values(6, 1, dtype=dtype), values(6, 9, dtype=dtype, low=-9, high=9))
-    yield named("elemwise_add", values(1031), values(1031, low=-1))
-    scalars: dict[str, Callable[[Any], Any]] = {
-        "+": lambda x: 2.5 + x * 3,
-        "-": lambda x: 2.5 - x,
-        "/": lambda x: 2.5 / x,
-        "%": lambda x: x % 0.7,
-        "**": lambda x: (x * x + 1) ** 1.5,
-        ">": lambda x: x > 0.25,
-        "==": lambda x: x == 1,
-    }
-    for name, call in scalars.items():
-        yield f"scalar {name}", call, [values(5, 77)]
-    yield "scalars of integers", lambda x: (x + 3) * 2 - 1, [values(200, dtype="int32", low=-50, high=50)]
-    for name in ("leaky", "elu", "selu", "gelu"):
-        yield named("LeakyReLU", values(3, 4, 5), act_type=name, slope=0.3)
-    for slopes in (values(4, low=0.1, high=0.4), values(1, low=0.1, high=0.4)):
-        yield named("LeakyReLU", values(3, 4, 5), slopes, act_type="prelu")
-    yield named("Activation", values(3, 4), act_type="softrelu")
-    yield named("clip", values(30), a_min=-0.5, a_max=1)
-    for count, dtype in itertools.product((1, 2, 5, 8), ("float32", "float16", "int32")):
-        yield named("add_n", *[values(6, 50, dtype=dtype, low=1, high=n + 3) for n in range(count)])
-    yield named("smooth_l1", values(60), scalar=1.5)
-    yield named("contrib.div_sqrt_dim", values(3, 17))
-    types = ("float32", "float64", "float16", "int32", "int64", "int8", "uint8", "bool")
-    for a, b in itertools.product(types, types):
-        low = 0 if "uint8" in (a, b) else -3
-        yield named("cast", values(45, dtype=a, low=low, high=3), dtype=b)
-    yield from conversions()
-
-
-def chains() -> Iterator[Call]:
-    """Functions that a plan joins."""
-    x, y, z = (mx.sym.var(name) for name in "xyz")
-    graphs = {
-        "one loop": mx.sym.relu(x * 2 + 1) * mx.sym.sigmoid(y) - z / 3,
-        "broadcast": mx.sym.tanh(mx.sym.broadcast_add(x, y)) * mx.sym.broadcast_mul(x, z),
-        "read twice": mx.sym.exp(x) / (mx.sym.exp(x) + y + z),
-        "results": mx.sym.Group([x + y, mx.sym.square(x + y) * z, mx.sym.mean(x * z, axis=1)]),
-    }
-    for name, graph in graphs.items():
-        inputs = [values(6, 50), values(6, 50, low=1), values(6, 50, low=-1)]
-        if name == "broadcast":
-            inputs[1:] = [values(1, 50), values(6, 1)]
-        net = mx.gluon.SymbolBlock(graph, [x, y, z])
-        yield f"chain {name}", net, inputs
 
 
 # ---- moving --------------------------------------------------------------------------------------
@@ -453,122 +345,8 @@ def random() -> Iterator[Call]:
     yield drawn("randint", -(1 << 40), 1 << 41, dtype="int64")
 
 
-# ---- products ------------------------------------------------------------------------------------
-
-
-def products() -> Iterator[Call]:
-    for dtype in ("float32", "float64", "float16"):
-        for m, n, k in ((1, 1, 1), (65, 67, 33), (3, 130, 16), (128, 64, 100)):
-            for a, b in ((False, False), (True, False), (False, True)):
-                left = values(*((k, m) if a else (m, k)), dtype=dtype)
-                right = values(*((n, k) if b else (k, n)), dtype=dtype)
-                yield named("dot", left, right, transpose_a=a, transpose_b=b)
-    for dtype in ("float32", "float16"):
-        yield named("batch_dot", values(3, 20, 9, dtype=dtype), values(3, 20, 17, dtype=dtype), transpose_a=True)
-    for dtype in ("float32", "float64", "float16"):
-        layer = [values(5, 40, dtype=dtype), values(70, 40, dtype=dtype), values(70, dtype=dtype)]
-        yield named("FullyConnected", *layer, num_hidden=70)
-    yield named("FullyConnected", values(2, 3, 10), values(7, 10), num_hidden=7, no_bias=True, flatten=False)
-    for dtype in ("float32", "float16"):
-        yield from dense_functions(5, 70, 40, dtype)
-    inputs = [values(2, 6, 11, 9), values(8, 3, 3, 2), values(8)]
-    attrs = {"kernel": (3, 2), "num_filter": 8, "stride": (2, 1), "pad": (1, 2), "dilate": (1, 2), "num_group": 2}
-    for dtype in ("float32", "float64", "float16"):
-        yield named("Convolution", *[x.astype(dtype) for x in inputs], **attrs)
-    attrs = {"kernel": (3, 2), "num_filter": 4, "stride": (2, 3), "pad": (1, 0), "dilate": (1, 2), "num_group": 2}
-    for dtype in ("float32", "float64", "float16"):
-        spread = [x.astype(dtype) for x in (values(2, 6, 7, 5), values(6, 2, 3, 2), values(4))]
-        yield named("Deconvolution", *spread, no_bias=False, **attrs)
-    attrs = {"kernel": (4, 4), "stride": (2, 2), "pad": (1, 1), "num_filter": 70}
-    yield named("Deconvolution", values(1, 65, 6, 6), values(65, 70, 4, 4), **attrs)
-    yield named("Deconvolution", values(2, 3, 9), values(3, 5, 3), kernel=(3,), num_filter=5, stride=(2,), adj=(1,))
-    attrs = {"scale": 2, "sample_type": "bilinear", "num_filter": 3, "num_args": 2}
-    yield named("UpSampling", values(2, 3, 4, 5), values(3, 1, 4, 4), **attrs)
-    yield named("Convolution", values(2, 5, 14), values(70, 5, 3), kernel=(3,), num_filter=70, no_bias=True)
-    yield named("Convolution", values(1, 2, 5, 6, 7), values(3, 2, 2, 3, 2), values(3), kernel=(2, 3, 2), num_filter=3)
-    data = mx.sym.var("x")
-    layers = mx.sym.Convolution(data, mx.sym.var("w"), kernel=(3, 3), num_filter=8, no_bias=True)
-    statistics = [mx.sym.var(name) for name in ("gamma", "beta", "mean", "variance")]
-    layers = mx.sym.relu(mx.sym.BatchNorm(layers, *statistics, fix_gamma=False))
-    layers = mx.sym.FullyConnected(mx.sym.Pooling(layers, global_pool=True, pool_type="avg"), num_hidden=5, name="fc")
-    given = [values(2, 3, 9, 9), values(8, 3, 3, 3, low=-0.3, high=0.3)]
-    given += [values(8, low=0.5, high=1.5), values(8), values(8, low=-1), values(8, low=0.3), values(5, 8), values(5)]
-    named_inputs = [data, *(mx.sym.var(name) for name in layers.list_inputs()[1:])]
-    for dtype in ("float32", "float16"):
-        net = mx.gluon.SymbolBlock(layers, named_inputs)
-        # BatchNorm's parameters are of single precision in any case.
-        yield "network", net, [x if 2 <= n < 6 else x.astype(dtype) for n, x in enumerate(given)]
-    for a, b, dtype in itertools.product((False, True), (False, True), ("float32", "float16")):
-        left = values(*((3, 4, 6) if a else (3, 6, 4)), dtype=dtype)
-        right = values(*((3, 5, 4) if b else (3, 4, 5)), dtype=dtype)
-        yield named("linalg.gemm2", left, right, transpose_a=a, transpose_b=b, alpha=0.5)
-        added = values(3, 6, 5, dtype=dtype)
-        for beta in (1, 0, -2.5):
-            attrs = {"transpose_a": a, "transpose_b": b, "alpha": -2, "beta": beta}
-            yield named("linalg.gemm", left, right, added, **attrs)
-            # Two axes between those of rows and columns.
-            apart = [values(2, *x.shape[1:2], 3, 2, x.shape[2], dtype=dtype) for x in (left, right, added)]
-            yield named("linalg.gemm", *apart, axis=1, **attrs)
-    yield from products_of_bfloat16()
-    yield from products_of_integers()
-    for dtype in ("float32", "float16"):
-        heads, scores = values(7, 2, 4 * 3 * 8, dtype=dtype), values(8, 7, 7, dtype=dtype, low=0, high=1)
-        yield named("contrib.interleaved_matmul_selfatt_qk", heads, heads=4)
-        yield named("contrib.interleaved_matmul_selfatt_valatt", heads, scores, heads=4)
-    x, w, b, r = (mx.sym.var(name) for name in "xwbr")
-    sums = mx.sym.Convolution(x, w, b, kernel=(3, 3), pad=(1, 1), num_filter=4)
-    for graph in (mx.sym.relu(sums + r), mx.sym.clip(sums, 0, 6) * r, mx.sym.LeakyReLU(sums, slope=0.1) + r):
-        net = mx.gluon.SymbolBlock(graph, [x, w, b, r])
-        yield "fused layer", net, [values(2, 3, 8, 8), values(4, 3, 3, 3), values(4), values(2, 4, 8, 8)]
-
-
-def products_of_integers() -> Iterator[Call]:
-    for dtype in ("int8", "uint8", "int32", "int64", "bool"):
-        for m, n, k in ((1, 1, 1), (65, 67, 33), (5, 3, 0), (3, 130, 16)):
-            a, b = (values(*shape, dtype="int64", low=-9, high=99).astype(dtype) for shape in ((m, k), (k, n)))
-            yield in_np("dot of integers", mx.np.dot, a, b)
-        a, b = (values(*shape, dtype="int64", low=-9, high=9).astype(dtype) for shape in ((3, 5, 9), (3, 9, 4)))
-        yield in_np("matmul of integers", mx.np.matmul, a, b)
-        yield in_np("einsum of integers", lambda a, b: mx.np.einsum("bij,bjk->bki", a, b), a, b)
-        yield in_np("tensordot of integers", lambda a, b: mx.np.tensordot(a, b, ((2,), (1,))), a, b)
-
-
-def products_of_two_grids() -> Iterator[Call]:
-    """More products than the third axis of a grid has blocks."""
-    yield named("batch_dot", values(65540, 1, 3), values(65540, 3, 1))
-
-
-def other_products_of_several_grids() -> Iterator[Call]:
-    """Other products that are shared out in the same way, and more rows than the second axis of a
-    grid has for tiles of 64.
-    """
-    yield named("linalg.gemm", values(65540, 1, 3), values(65540, 3, 1), values(65540, 1, 1), alpha=2)
-    yield in_np("matmul of two batches", mx.np.matmul, values(1, 32800, 1, 3), values(2, 1, 3, 1))
-    yield named("FullyConnected", values(65535 * 64 + 3, 1), values(2, 1), values(2), num_hidden=2)
-
-
-def products_of_bfloat16() -> Iterator[Call]:
-    """Products of numbers that bfloat16 holds, so sums differ by the rounding of float32 alone."""
-
-    x, w, b = (mx.sym.var(name) for name in "xwb")
-    layers = [
-        (mx.sym.FullyConnected(x, w, b, num_hidden=70), [values(5, 41), values(70, 41), values(70)]),
-        (mx.sym.dot(x, w) + b, [values(65, 33), values(33, 67), values(65, 67)]),
-        (mx.sym.batch_dot(x, w, transpose_a=True) + b, [values(3, 20, 9), values(3, 20, 17), values(3, 9, 17)]),
-        (
-            mx.sym.Convolution(x, w, b, kernel=(3, 2), num_filter=8, stride=(2, 1), pad=(1, 2), num_group=2),
-            [values(2, 6, 11, 9), values(8, 3, 3, 2), values(8)],
-        ),
-    ]
-    for graph, given in layers:
-        net = mx.gluon.SymbolBlock(graph, [x, w, b])
-        net.hybridize(precision="bf16")
-        yield f"bfloat16 {graph.name}", net, [*map(of_16_bits, given[:2]), given[2]]
-
-
 GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
-    "elementwise": elementwise,
-    "chains": chains,
+    **ELEMENTS,
     "moving": moving,
     "indexing": indexing,
     "reductions": reductions,
@@ -582,10 +360,7 @@ GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     **INT8,
     **VISION,
     **EDGES,
-    "products": products,
-    # Their blocks compute as those of small products do: one order suffices.
-    "two_grids": products_of_two_grids,
-    "grids": other_products_of_several_grids,
+    **PRODUCTS,
     "layouts": layouts,
     "tiles": tiles,
 }

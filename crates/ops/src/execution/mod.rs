@@ -8,6 +8,7 @@ mod device;
 mod draw_form;
 mod elements;
 mod form;
+mod form_parts;
 mod half;
 mod in_dtypes;
 mod int8_form;
@@ -32,11 +33,11 @@ pub(crate) use elements::{
     check_float, check_integers, check_known, check_numeric, copy_first, dispatch, dispatch_size, elements,
     elements_mut, floats, integers, packed_elements, scratch, store_floats, store_integers,
 };
-pub use form::{
-    Anchors, KernelForm, MatrixSteps, Move, Ordered, PositionKind, RandomForm, Resampling, SequenceKind, SumEpilogue,
-    form_of,
-};
 pub(crate) use form::{BoundKernel, MaybeForm, for_all, for_floats, for_numeric, for_wide};
+pub use form::{KernelForm, form_of};
+pub use form_parts::{
+    Anchors, MatrixSteps, Move, Ordered, PositionKind, RandomForm, Resampling, SequenceKind, SumEpilogue,
+};
 pub(crate) use half::bind_through_single;
 pub(crate) use in_dtypes::{convert, in_dtypes, in_single};
 pub use int8_form::{Int8Form, Int8Windows, RangeSource};
