@@ -196,7 +196,7 @@ def test_a_copy_on_integers_is_smaller_and_every_command_takes_it(mx, capfd, tmp
     done = command(capfd, "convert", made, tmp_path / "again", "--rename", "data=x", "--json")
     assert done.status == 0 and done.json["outputs"][0]["largest_error"] == 0, done
     done = command(capfd, "convert", made, tmp_path / "half", "--float16", *SHAPE)
-    refused(done, 1, "is int8; a model on 8-bit integers stays as it is")
+    refused(done, 1, "is int8; a model on 8-bit integers stays unchanged")
 
 
 NO_PREFIX = "is no prefix of the names of files; expected one such as '{}'"

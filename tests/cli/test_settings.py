@@ -123,7 +123,7 @@ def test_a_file_of_measured_convolutions_goes_before_the_rules(tmp_path: Path) -
     table = tmp_path / "table.txt"
     lines = [
         f"{isa} {cache} single n1 64x28x28 {filters} k3x3 s1x1 d1x1 p1x1 g1 direct 1\n"
-        for isa in ("portable", "avx2", "avx512")
+        for isa in ("portable", "avx2", "avx512", "avx512-halves")
         for cache in ("small", "medium", "large")
         for filters in (16, 32, 64, 128)
     ]

@@ -104,6 +104,7 @@ FIRST_USES = {
     ("crates/kernels/src/conv/select.rs", "LazyLock"): PREPARED,
     ("crates/kernels/src/isa.rs", "OnceLock"): PREPARED,
     ("crates/kernels/src/processor_time.rs", "OnceLock"): "compiled only where there is no fork",
+    ("crates/kernels/src/vector_units.rs", "OnceLock"): PREPARED,
 }
 
 

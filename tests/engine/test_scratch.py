@@ -42,7 +42,7 @@ SMALL = {
     "ops/src/execution/in_dtypes.rs": (3, ARRAYS),
     "ops/src/execution/kernel.rs": (1, NONE),
     "ops/src/execution/late.rs": (4, ARRAYS),
-    "ops/src/fused/layer.rs": (9, FILTERS),
+    "ops/src/fused/layer.rs": (7, FILTERS),
     "ops/src/fused/weights.rs": (3, FILTERS),
     "ops/src/graph/fused_elementwise.rs": (1, ARRAYS),
     "ops/src/index/boolean_mask.rs": (1, AXES),
