@@ -1,7 +1,7 @@
 //! How wide the units that execute an instruction set are: with the set itself and the class of
 //! caches, all that selection knows of a machine.
 
-use crate::isa::{Isa, is_made_by};
+use crate::isa::Isa;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -57,7 +57,7 @@ const ZEN_3_AND_4: Option<u32> = Some(0x19);
 #[cfg(target_arch = "x86_64")]
 fn family() -> Option<u32> {
     let signature = std::arch::x86_64::__cpuid(1).eax;
-    is_made_by(b"AuthenticAMD").then_some((signature >> 8 & 15) + (signature >> 20 & 255))
+    crate::isa::is_made_by(b"AuthenticAMD").then_some((signature >> 8 & 15) + (signature >> 20 & 255))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
