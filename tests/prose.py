@@ -209,9 +209,8 @@ def _texts(name: str, text: str) -> Iterator[tuple[int, list[str], bool]]:
     else:
         found = iter(())
     for line, literal in found:
-        lines = literal.splitlines()
-        if len(literal.split()) > 2 and "".join(lines):
-            yield line, lines, False
+        if len(literal.split()) > 2:
+            yield line, literal.splitlines(), False
 
 
 def _literals(text: str) -> Iterator[tuple[int, str]]:

@@ -95,22 +95,34 @@ def broadcast_region(shape: tuple[int, ...], to: tuple[int, ...]) -> Region:
     return 0, list(zip(to, steps, strict=True))
 
 
-def assigned_key(key: Any) -> Any:
-    """A key without its new axes, which assignment leaves out."""
+def basic_assignment(shape: tuple[int, ...], key: Any, value: tuple[int, ...]) -> tuple[Region, Region]:
+    """The elements that a basic key names for an assignment, and those of a value for them.
+    MXNetShapeError when it does not fit.
+    """
+    region = basic_region(shape, _without_new_axes(key))
+    named = lambda: region_shape(basic_region(shape, key))  # noqa: E731
+    return region, _value_region(value, region_shape(region), named)
+
+
+def advanced_assignment(
+    positions: Callable[[Any], np.ndarray[Any, Any]], key: Any, value: tuple[int, ...]
+) -> tuple[np.ndarray[Any, Any], Region]:
+    """The positions that a plain advanced key names for an assignment, and the elements of a value
+    for them. New axes are left out unless they part arrays of the key, which gives another order.
+    MXNetShapeError when the value does not fit.
+    """
+    at = named = positions(key)
+    if isinstance(key, tuple) and any(part is None for part in key):
+        left = positions(_without_new_axes(key))
+        if _new_axes(named.shape, left.shape) is not None and np.array_equal(left.ravel(), named.ravel()):
+            at = left
+    return at, _value_region(value, at.shape, lambda: named.shape)
+
+
+def _without_new_axes(key: Any) -> Any:
     if isinstance(key, tuple):
         return tuple(part for part in key if part is not None)
     return () if key is None else key
-
-
-def assigned_region(value: tuple[int, ...], part: tuple[int, ...], named: Callable[[], tuple[int, ...]]) -> Region:
-    """The elements of an array of the shape `value` for those of a part. A value with more axes
-    than the part may have the new axes of the key, as in MXNet: `named` gives the shape of the part
-    with them. MXNetShapeError when it does not fit.
-    """
-    if len(value) > len(part):
-        new = _new_axes(named(), part) or set()
-        value = tuple(extent for axis, extent in enumerate(value) if axis not in new or extent != 1)
-    return broadcast_region(value, part)
 
 
 def _new_axes(named: tuple[int, ...], part: tuple[int, ...]) -> set[int] | None:
@@ -126,19 +138,14 @@ def _new_axes(named: tuple[int, ...], part: tuple[int, ...]) -> set[int] | None:
     return None if rest else new
 
 
-def assigned_positions(
-    positions: Callable[[Any], np.ndarray[Any, Any]], key: Any
-) -> tuple[np.ndarray[Any, Any], tuple[int, ...]]:
-    """The positions that a plain advanced key names for an assignment, and their shape with the new
-    axes of the key. These are left out unless they part arrays of the key, which gives another
-    order.
+def _value_region(value: tuple[int, ...], part: tuple[int, ...], named: Callable[[], tuple[int, ...]]) -> Region:
+    """The elements of an array of the shape `value` for those of a part. A value with more axes may
+    have the new axes of the key, as in MXNet: `named` gives the shape of the part with them.
     """
-    at = positions(key)
-    if isinstance(key, tuple) and any(part is None for part in key):
-        left = positions(assigned_key(key))
-        if _new_axes(at.shape, left.shape) is not None and np.array_equal(left.ravel(), at.ravel()):
-            return left, at.shape
-    return at, at.shape
+    if len(value) > len(part):
+        new = _new_axes(named(), part) or set()
+        value = tuple(extent for axis, extent in enumerate(value) if axis not in new or extent != 1)
+    return broadcast_region(value, part)
 
 
 def plain(key: Any) -> tuple[Any, ...]:

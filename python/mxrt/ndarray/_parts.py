@@ -71,16 +71,11 @@ class Parts(_mxrt.NDArrayBase):
             # All of an array without axes, which has none to be sliced.
             key = ()
         if indexing.is_basic(key):
-            region = indexing.basic_region(self.shape, indexing.assigned_key(key))
-            values = indexing.assigned_region(
-                source.shape,
-                indexing.region_shape(region),
-                lambda: indexing.region_shape(indexing.basic_region(self.shape, key)),
-            )
+            region, values = indexing.basic_assignment(self.shape, key, source.shape)
             _mxrt.copy_region(self, region, source, values)
             return
-        at, named = indexing.assigned_positions(lambda key: indexing.positions(self.shape, key), indexing.plain(key))
+        positions = lambda key: indexing.positions(self.shape, key)  # noqa: E731
+        at, values = indexing.advanced_assignment(positions, indexing.plain(key), source.shape)
         spread = _mxrt.zeroed(list(at.shape), self._dtype_name, self._device)
-        values = indexing.assigned_region(source.shape, at.shape, lambda: named)
         _mxrt.copy_region(spread, indexing.whole_region(at.shape), source, values)
         _mxrt.scatter(self, at, spread)

@@ -226,17 +226,12 @@ class ndarray(NumpyMethods):
         key = _keys.checked(key)
         source = self._value(value)
         if _keys.is_basic(key):
-            region = indexing.basic_region(self.shape, indexing.assigned_key(key))
-            values = indexing.assigned_region(
-                source.shape,
-                indexing.region_shape(region),
-                lambda: indexing.region_shape(indexing.basic_region(self.shape, key)),
-            )
+            region, values = indexing.basic_assignment(self.shape, key, source.shape)
             _mxrt.copy_region(self, region, source, values)
             return
-        at, named = indexing.assigned_positions(lambda key: _keys.positions(self.shape, key), _keys.plain(key))
+        positions = lambda key: _keys.positions(self.shape, key)  # noqa: E731
+        at, values = indexing.advanced_assignment(positions, _keys.plain(key), source.shape)
         spread = _empty(at.shape, self.context, self._dtype_name)
-        values = indexing.assigned_region(source.shape, at.shape, lambda: named)
         _mxrt.copy_region(spread, indexing.whole_region(at.shape), source, values)
         _mxrt.scatter(self, at, spread)
 

@@ -64,6 +64,12 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
 mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
 
+    #[test]
+    fn a_window_has_a_channel() {
+        let error = OpTest::new("LRN").attr("nsize", "0").f32([1, 2], &[1.0; 2]).error();
+        assert!(error.message.contains("nsize"), "{}", error.message);
+    }
+
     /// Recorded from MXNet 1.9.1.
     #[test]
     fn windows_of_an_even_number_and_data_of_two_axes_are_as_in_mxnet() {
