@@ -2,7 +2,7 @@
 """mxrt and its peers, interleaved, on the same machine: one row of the table of goals after the
 other.
 
-    make bench-peers                                     every row (about 40 minutes)
+    make bench-peers                                     every row (about 50 minutes)
     make bench-peers ARGS="resnet18_v1 callers-8"  these rows
     make bench-peers ARGS="--list"                 their names
     make bench-peers ARGS="--table"                what has been measured so far, as one table
@@ -33,13 +33,13 @@ ROWS = {**throughput.ROWS, **latency.ROWS, **footprint.ROWS}
 
 
 def table(rows: list[str]) -> str:
-    """The rows that have been measured, followed by the mean of the networks."""
+    """The rows that have been measured, followed by the means of the networks."""
     results = report.saved(RESULTS, rows)
-    mean = report.mean_of_networks(results, environments.NETWORKS)
-    if mean is not None:
-        last = max(number for number, one in enumerate(results) if one.row in environments.NETWORKS)
-        results.insert(last + 1, mean)
-    return report.markdown(results)
+    means = [
+        report.mean_of_networks(results, environments.NETWORKS, "1 caller"),
+        report.mean_of_networks(results, list(throughput.EIGHT_CALLERS.values()), "8 callers"),
+    ]
+    return report.markdown([*results, *(mean for mean in means if mean is not None)])
 
 
 def main() -> int:

@@ -82,13 +82,13 @@ def saved(folder: Path, rows: list[str]) -> list[Result]:
     return [Result(**json.loads(file.read_text())) for file in files if file.exists()]
 
 
-def mean_of_networks(results: list[Result], networks: list[str]) -> Result | None:
-    """The geometric mean of the networks' ratios, once all of them have been measured."""
-    ratios = [one.raw["ratio"] for one in results if one.row in networks and "ratio" in one.raw]
-    if len(ratios) != len(networks):
+def mean_of_networks(results: list[Result], rows: list[str], callers: str) -> Result | None:
+    """The geometric mean of the networks' ratios, once all of these rows have been measured."""
+    ratios = [one.raw["ratio"] for one in results if one.row in rows and "ratio" in one.raw]
+    if len(ratios) != len(rows):
         return None
     mean = math.prod(ratios) ** (1 / len(ratios))
-    what = f"geometric mean of these {len(ratios)}"
+    what = f"geometric mean of the {len(ratios)} networks, {callers}"
     return Result("mean", what, {}, f"{mean:.2f} x the best peer", ">= 1.35 x", mean >= 1.35)
 
 
