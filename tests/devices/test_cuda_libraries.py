@@ -389,6 +389,31 @@ assert "cuBLASLt" not in str(block(y, parameters, mx.cpu()).plan(mx.nd.array(x))
     assert file.read_text().splitlines() == [both, f"{own} plain, leaky", both]
 
 
+def test_the_plan_of_a_graph_in_parts_names_the_layers_of_the_library(cublaslt) -> None:
+    code = """
+class Twice(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+@mx.operator.register("twice")
+class TwiceProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes):
+        return Twice()
+
+y = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=24, name="before")
+y = mx.sym.FullyConnected(mx.sym.Custom(y, op_type="twice"), num_hidden=8, name="after")
+parameters = {"before_weight": values(24, 24), "before_bias": values(24)}
+parameters |= {"after_weight": values(8, 24), "after_bias": values(8)}
+x = values(6, 24)
+there, given = block(y, parameters, gpu), mx.nd.array(x, ctx=gpu)
+for measure in (True, False):
+    notes = [note for note in str(there.plan(given, measure=measure)).splitlines() if "cuBLASLt" in note]
+    assert notes == ["gpu(0): cuBLASLt computes before", "gpu(0): cuBLASLt computes after"], notes
+assert near(there(given).asnumpy(), block(y, parameters, mx.cpu())(mx.nd.array(x)).asnumpy())
+"""
+    check(cublaslt, code)
+
+
 def test_a_call_that_fails_is_an_error_of_that_call(cublaslt) -> None:
     code = """
 def said(call):

@@ -6,22 +6,25 @@ use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use mxrt_engine::OpError;
 use mxrt_ops::{check_device_kernels, device_has_libraries};
-use mxrt_tensor::{NDArray, TensorType};
+use mxrt_tensor::{Context, TensorType};
 
 impl CachedOp {
-    /// Notes which steps libraries compute in calls with these inputs, and which of the steps that
-    /// they might compute have kernels of mxrt. Graphs in stages have no such note.
-    pub(super) fn note_libraries(&self, report: &mut PlanReport, inputs: &[&NDArray]) -> Result<(), OpError> {
-        let context = self.unbound.context(inputs);
+    /// Notes which steps of the plan libraries compute in calls with arrays of a context and these
+    /// types, and which of the steps that they might compute have kernels of mxrt.
+    pub(super) fn note_libraries(
+        &self,
+        report: &mut PlanReport,
+        context: Context,
+        types: &[TensorType],
+    ) -> Result<(), OpError> {
         let (CompiledBody::Plan(segment), Some(device)) = (&self.body, context.device()) else { return Ok(()) };
         let open = self.engine().device(device)?;
         if open.backend().host_addressable() || !device_has_libraries(open) {
             return Ok(());
         }
         check_device_kernels(open)?;
-        let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
-        let build = || DeviceProgram::build(segment.graph(), &types, &self.options, &segment.device_constants, device);
-        let program = segment.program_of_all(&types, &mut Interrupter::never())?.native(device.kind(), build)?;
+        let build = || DeviceProgram::build(segment.graph(), types, &self.options, &segment.device_constants, device);
+        let program = segment.program_of_all(types, &mut Interrupter::never())?.native(device.kind(), build)?;
         for (library, [theirs, ours]) in program.libraries(open)? {
             if !theirs.is_empty() {
                 report.note(format!("{context}: {library} computes {}", theirs.join(", ")));

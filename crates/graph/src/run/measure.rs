@@ -7,7 +7,7 @@ use super::segment::Segment;
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use mxrt_engine::{OpError, WaitError};
-use mxrt_tensor::{CallProgress, NDArray};
+use mxrt_tensor::{CallProgress, NDArray, TensorType};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,7 +54,8 @@ impl CachedOp {
         };
         let mut report = program.report();
         times.lock().iter().for_each(|run| report.add_run(run));
-        self.note_libraries(&mut report, inputs)?;
+        let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
+        self.note_libraries_of_calls(&mut report, self.unbound.context(inputs), &types)?;
         Ok(Ok(report))
     }
 

@@ -78,15 +78,30 @@ impl CachedOp {
         call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Option<Arc<Placed>>, OpError> {
-        if self.groups.is_none() && !self.hosted && !self.options.fallback {
+        if !self.may_be_placed() {
             return Ok(None);
         }
-        let context = call.binding.context(call.data);
+        self.placed_for(call.binding.context(call.data), &call.types, interrupter)
+    }
+
+    /// Whether calls with some arrays may need a division.
+    fn may_be_placed(&self) -> bool {
+        self.groups.is_some() || self.hosted || self.options.fallback
+    }
+
+    /// The parts for calls with arrays of a context and these types, if one device cannot run all of
+    /// the graph.
+    fn placed_for(
+        &self,
+        context: Context,
+        types: impl Fn() -> CallSignature,
+        interrupter: &mut Interrupter<'_>,
+    ) -> Result<Option<Arc<Placed>>, OpError> {
         let key = match (&self.groups, context.device()) {
             (Some(_), _) => (Context::default(), Lacking::default()),
             (None, None) => return Ok(None),
             (None, Some(_)) if !self.options.fallback => (context, Lacking::default()),
-            (None, Some(_)) => (context, self.lacking(context, (call.types)(), interrupter)?),
+            (None, Some(_)) => (context, self.lacking(context, types(), interrupter)?),
         };
         let known = self.placements.placed.lock().iter().find(|(of, _)| *of == key).map(|(_, placed)| placed.clone());
         if let Some(known) = known {
@@ -123,13 +138,34 @@ impl CachedOp {
         let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
         let mut report = self.plan(&types)?;
         let context = self.unbound.context(inputs);
-        self.note_libraries(&mut report, inputs)?;
+        self.note_libraries_of_calls(&mut report, context, &types)?;
         let lacking = self.lacking(context, types.into(), &mut Interrupter::never())?;
         if !lacking.is_empty() {
             report.note(self.on_host(context, &lacking));
         }
         self.note_stored(&mut report, inputs)?;
         Ok(report)
+    }
+
+    /// Notes what libraries compute in calls with arrays of a context and these types: in the whole
+    /// plan, or in each part's.
+    pub(super) fn note_libraries_of_calls(
+        &self,
+        report: &mut PlanReport,
+        context: Context,
+        types: &[TensorType],
+    ) -> Result<(), OpError> {
+        let never = &mut Interrupter::never();
+        let placed = match self.may_be_placed() {
+            true => self.placed_for(context, || types.into(), never)?,
+            false => None,
+        };
+        match placed {
+            Some(placed) => {
+                placed.each_part(types, never, |part, types| part.op.note_libraries(report, part.context, types))
+            }
+            None => self.note_libraries(report, context, types),
+        }
     }
 
     /// Whether anything runs on the host in calls with these arrays, because it has no kernel.
@@ -285,6 +321,17 @@ impl Placed {
 
     /// Builds the plans of all parts for these types of the inputs.
     fn prepare(&self, inputs: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<(), OpError> {
+        self.each_part(inputs, interrupter, |_, _| Ok(()))
+    }
+
+    /// Builds the plans of the parts for these types of the inputs, and gives each part and the types
+    /// that it reads to `f`. Ends where the types of a part's results are known only after it has run.
+    fn each_part(
+        &self,
+        inputs: &[TensorType],
+        interrupter: &mut Interrupter<'_>,
+        mut f: impl FnMut(&PlacedPart, &[TensorType]) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
         let mut made: Vec<Option<TensorType>> = vec![None; self.values];
         for part in &self.parts {
             let type_of = |source: &ValueSource| match *source {
@@ -293,7 +340,9 @@ impl Placed {
                 ValueSource::Unread => None,
             };
             let types = part.sources.iter().map(type_of).collect::<Option<Vec<_>>>().ok_or_else(misplaced)?;
-            let Some(results) = part.op.result_types(&types, interrupter)? else { return Ok(()) };
+            let results = part.op.result_types(&types, interrupter)?;
+            f(part, &types)?;
+            let Some(results) = results else { return Ok(()) };
             for (value, tensor) in part.makes.iter().zip(results) {
                 made[*value] = Some(tensor);
             }
