@@ -81,7 +81,7 @@ impl CachedOp {
         if !self.may_be_placed() {
             return Ok(None);
         }
-        self.placed_for(call.binding.context(call.data), &call.types, interrupter)
+        self.placed_for(call.binding.context(call.data), call.types, interrupter)
     }
 
     /// Whether calls with some arrays may need a division.
