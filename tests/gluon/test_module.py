@@ -110,6 +110,17 @@ def test_files_that_are_no_checkpoint_are_refused(mx, checkpoint: str) -> None:
         mx.model.load_params(checkpoint, 5)
 
 
+def test_labels_have_the_shapes_of_the_last_batch(mx) -> None:
+    dense = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name="fc")
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(dense, name="softmax"))
+    module.bind([("data", (4, 5))], [("softmax_label", (4,))], for_training=False)
+    module.init_params(mx.init.One())
+    for rows, labels in ((2, [mx.nd.zeros(2)]), (3, None), (6, [mx.nd.zeros(6), mx.nd.zeros(1)])):
+        module.forward(mx.io.DataBatch([mx.nd.ones((rows, 5))], labels))
+        assert [one.shape for one in module.label_shapes] == [(rows,)]
+        assert module.output_shapes == [("softmax_output", (rows, 4))]
+
+
 def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module, eager_switching) -> None:
     wrong = []
 

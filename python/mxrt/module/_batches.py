@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,19 @@ class BatchMethods:
         provided = getattr(batch, "provide_label", None)
         if provided:
             self._label_shapes = descriptions(provided)
-        elif self._label_shapes and not getattr(batch, "label", None):
-            rows = self._data_shapes[0].shape[0]
-            self._label_shapes = [DataDesc(d.name, (rows, *d.shape[1:]), d.dtype) for d in self._label_shapes]
+        elif self._label_shapes:
+            self._label_shapes = self._labels_of(getattr(batch, "label", None) or [])
         if not self._states:
             self._rebind_group()
+
+    def _labels_of(self, labels: Sequence[Any]) -> list[DataDesc]:
+        """The bound labels with the shapes of these; one that is not given has the rows of the data."""
+        rows = self._data_shapes[0].shape[0]
+        given = chain(labels, repeat(None))
+        return [
+            DataDesc(d.name, getattr(label, "shape", (rows, *d.shape[1:])), d.dtype, d.layout)
+            for d, label in zip(self._label_shapes or [], given, strict=False)
+        ]
 
     def _label(self, name: str, inputs: Mapping[str, NDArray], context: Context) -> NDArray:
         """A label that is not given: zeros, since at inference its value does not matter.
