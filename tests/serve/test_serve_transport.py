@@ -116,18 +116,35 @@ def test_http2_gives_the_bits_of_calls_with_and_without_tls(mx, server, good, ke
     good()
 
 
+# The head of a request, coded without compression.
+READY = b"".join(
+    field(*pair)
+    for pair in ((b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/v2/health/ready"), (b":authority", b"here"))
+)
+
+
+def answered(connection: socket.socket, streams: tuple[int, ...]) -> None:
+    """Reads until each of these streams of HTTP/2 has ended with an answer."""
+    said = b""
+    while sum(said.count(b"\x01\x05" + struct.pack(">I", stream)) for stream in streams) < len(streams):
+        part = connection.recv(1 << 16)
+        assert part, said
+        said += part
+
+
 def test_many_requests_of_one_connection_are_answered_at_a_time(mx, server) -> None:
-    # Three requests in one write: the head is coded without compression.
-    fields = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/v2/health/ready"), (b":authority", b"here")]
-    block = b"".join(field(*pair) for pair in fields)
-    asked = b"".join(frame(1, 5, stream, block) for stream in (1, 3, 5))
+    # Three requests in one write.
     with raw(server) as connection:
-        connection.sendall(PREFACE + SETTINGS + asked)
-        said = b""
-        while sum(said.count(b"\x01\x05" + struct.pack(">I", stream)) for stream in (1, 3, 5)) < 3:
-            part = connection.recv(1 << 16)
-            assert part, said
-            said += part
+        connection.sendall(PREFACE + SETTINGS + b"".join(frame(1, 5, stream, READY) for stream in (1, 3, 5)))
+        answered(connection, (1, 3, 5))
+
+
+def test_requests_that_are_cancelled_together_end_no_other_one_of_their_connection(mx, server) -> None:
+    cancel = struct.pack(">I", 8)
+    given_up = b"".join(frame(1, 5, stream, READY) + frame(3, 0, stream, cancel) for stream in range(3, 403, 2))
+    with raw(server) as connection:
+        connection.sendall(PREFACE + SETTINGS + frame(1, 5, 1, READY) + given_up + frame(1, 5, 403, READY))
+        answered(connection, (1, 403))
 
 
 @pytest.mark.parametrize(

@@ -396,6 +396,8 @@ pub(crate) fn connections_of(speaks: Protocol) -> auto::Builder<TokioExecutor> {
         .keep_alive_interval(SILENCE)
         .keep_alive_timeout(SILENCE)
         .max_concurrent_streams(STREAMS)
+        // A gateway whose users leave together keeps the connection for its other users.
+        .max_pending_accept_reset_streams(STREAMS as usize)
         .max_header_list_size(HTTP2_HEAD)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW);
