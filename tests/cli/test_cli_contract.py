@@ -175,6 +175,42 @@ def test_a_folder_is_no_file_to_write(mx, capfd, tmp_path: Path) -> None:
     refused(done, 2, f"--output '{tmp_path}/made/' is a folder; expected the name of a file")
 
 
+MODEL = "'{file}' belongs to the model; name another file"
+OTHER = "'{file}' is read or written by the same command; name another file"
+
+
+@pytest.mark.parametrize(
+    ("words", "file", "said"),
+    [
+        ("run digits_cnn x.npy --output", "x.npy", OTHER),
+        ("run digits_cnn x.n* --output", "x.npy", OTHER),
+        ("run digits_cnn random --output", "digits_cnn-0000.params", MODEL),
+        ("run digits_cnn random --labels names.txt --output", "names.txt", OTHER),
+        ("plan digits_cnn --html", "digits_cnn-symbol.json", MODEL),
+        ("plan digits_cnn-0000 --html", "link", MODEL),
+        ("profile digits_cnn --seconds 0.01 --trace", "digits_cnn-symbol.json", MODEL),
+        ("bench digits_cnn --seconds 0.01 --save", "digits_cnn-0000.params", MODEL),
+        ("bench digits_cnn --seconds 0.01 --plot made.png --save", "made.png", OTHER),
+        ("quantize digits_cnn --data x.npy --html", "digits_cnn-0000.params", MODEL),
+        ("quantize digits_cnn --data x.npy --html", "x.npy", OTHER),
+        ("quantize digits_cnn --data x.npy --out q --html", "q-symbol.json", OTHER),
+    ],
+)
+def test_a_command_does_not_write_over_what_it_reads_or_writes(
+    mx, capfd, tmp_path: Path, monkeypatch, words: str, file: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    digits_in(tmp_path)
+    np.save("x.npy", np.ones((3, 1, 8, 8), "float32"))
+    Path("names.txt").write_text("one\n")
+    Path("link").symlink_to("digits_cnn-symbol.json")
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    option = words.split()[-1]
+    done = command(capfd, *words.split(), file, "--shape", "1,1,8,8")
+    refused(done, 2, f"{option} {said.format(file=file)}")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == kept
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     """A folder with what the examples of commands name."""

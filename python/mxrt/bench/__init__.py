@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..cli._errors import CommandError, UsageError
@@ -126,6 +127,8 @@ def run(args: argparse.Namespace, before: Mapping[str, Any] | None = None) -> di
         show.check_picture(args.plot)
     peers = interpreters(args.peer_python) if args.peers or args.peer_python else {}
     files = find(args.model, args.params, args.epoch)
+    for option, target, others in (("--save", args.save, [args.plot]), ("--plot", args.plot, [args.save])):
+        files.check_apart(None if target is None else Path(target), option, [*others, *args.inputs])
     graph = load(files)
     shapes, assumed = input_shapes(files, graph, args.shape)
     if assumed:

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,19 @@ class Files:
             return str(path)
         return f"{self.said}:{path.name}"
 
+    def check_apart(self, target: Path | None, option: str, others: Iterable[str | Path | None] = ()) -> None:
+        """UsageError where the file to write is one of the model, or another one that the command
+        reads or writes.
+        """
+        if target is None or (target.exists() and not target.is_file()):
+            return
+        for path, role in [
+            *((path, "belongs to the model") for path in (self.said, self.symbol, self.params)),
+            *((path, "is read or written by the same command") for path in others),
+        ]:
+            if path is not None and _is_same(Path(path), target):
+                raise UsageError(f"{option} '{target}' {role}; name another file")
+
 
 def add_model_arguments(parser: argparse.ArgumentParser, params: bool = True) -> None:
     """Declares the arguments that say which model is meant; `--params` where the command has none
@@ -71,6 +84,12 @@ def add_model_arguments(parser: argparse.ArgumentParser, params: bool = True) ->
         metavar="[NAME=]N,C,H,W",
         help="shape of an input; the first extent is the batch (needed where the model does not say it)",
     )
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def find(model: str | os.PathLike[str], params: str | None = None, epoch: int | None = None) -> Files:

@@ -33,6 +33,7 @@ def main(args: argparse.Namespace) -> int:
     """Runs the command."""
     target = folder_of(args.html, "--html") if args.html is not None else None
     model = open_model(args)
+    model.files.check_apart(target, "--html")
     if model.assumed:
         note("plan", model.assumed)
     model.net.hybridize(precision=args.precision)

@@ -59,6 +59,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--top is {args.top}; expected a positive number")
     target = folder_of(args.trace, "--trace") if args.trace is not None else None
     model = open_model(args)
+    model.files.check_apart(target, "--trace")
     if model.assumed:
         note("profile", model.assumed)
     report, events = profiled(model, args.callers, args.seconds, args.precision)

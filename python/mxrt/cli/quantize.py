@@ -20,7 +20,7 @@ from ..ndarray import array
 from ._arrays import array_of_npy, arrays_of_npz, as_type, has_label, is_npz
 from ._errors import GOOD, ModelError, UsageError
 from ._images import add_preprocess_arguments, input_of_image, preprocess_of
-from ._inputs import is_random, items_of, shapes_in, text_of
+from ._inputs import is_random, items_of, places_of, shapes_in, text_of
 from ._model import Loaded, add_model_arguments, open_model
 from ._out import counted, megabytes, note, print_json, style, table
 from ._shapes import folder_of
@@ -77,6 +77,10 @@ def main(args: argparse.Namespace) -> int:
     page = folder_of(args.html, "--html") if args.html is not None else None
     model = open_model(args, shapes_in([args.data]))
     symbol, _ = targets_of(f"{model.files.name}-int8" if args.out is None else args.out, args.force)
+    prefix = str(symbol).removesuffix("-symbol.json")
+    parameters = f"{prefix}-0000.params"
+    data = [path for _, paths in places_of([args.data]) for path in paths]
+    model.files.check_apart(page, "--html", [symbol, parameters, args.labels, *data])
     arrays = _samples(args, model)
     file = args.data if args.labels is None and has_label(args.data) else args.labels
     labels = None if file is None else _labels(file, args.samples)
@@ -84,12 +88,11 @@ def main(args: argparse.Namespace) -> int:
     called(model, {name: value[:1] for name, value in arrays[0].items()}, args.data)
     with Progress("layers", None, shown=not args.json) as progress:
         made = _quantized(model, arrays, labels, budget, args.calib_mode, progress)
-    prefix = str(symbol).removesuffix("-symbol.json")
     made.save(prefix)
     if is_random(args.data):
         note("quantize", "random numbers do not have the ranges of samples: the new files are for a trial alone")
     made.report["model"] = model.files.name
-    made.report["symbol"], made.report["parameters"] = str(symbol), f"{prefix}-0000.params"
+    made.report["symbol"], made.report["parameters"] = str(symbol), parameters
     if page is not None:
         _mxrt.write_file(page, made.page().encode("utf-8"))
         note("quantize", f"the report is in '{page}'; open it in a browser")

@@ -70,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
     kept = _Kept()
     reports: list[dict[str, Any]] = []
     places = places_of(args.inputs)
+    model.files.check_apart(target, "--output", [args.labels, *(path for _, paths in places for path in paths)])
     # Answers on a terminal say themselves how far the command is.
     shown = target is not None or args.json or not sys.stdout.isatty()
     with Progress("inputs", count_of(places), shown) as progress:

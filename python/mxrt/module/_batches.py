@@ -115,7 +115,7 @@ class BatchMethods:
             self._rebind_group()
 
     def _labels_of(self, labels: Sequence[Any]) -> list[DataDesc]:
-        """The bound labels with the shapes of these; one that is not given has the rows of the data."""
+        """The bound labels with the shapes of these; one not given has as many rows as the data."""
         rows = self._data_shapes[0].shape[0]
         given = chain(labels, repeat(None))
         return [
