@@ -238,6 +238,21 @@ def test_elements_of_every_type_survive_the_way_in_and_out(mx, dtype: str) -> No
     assert np.array_equal(array[:, 1].asnumpy(), values[:, 1])
 
 
+def test_a_number_as_type_stands_for_its_own_type(mx) -> None:
+    x = mx.nd.ones((2,))
+    for number in (np.float16(3), np.int8(3), np.float32(3), np.float64(3)):
+        assert x.astype(number).dtype == number.dtype
+        assert mx.nd.zeros(2, dtype=number).dtype == number.dtype
+    with pytest.raises(TypeError):
+        x.astype(3)
+
+
+def test_attributes_of_operators_on_float64_have_its_precision(mx) -> None:
+    x = mx.nd.array([0.1, 3.0], dtype="float64")
+    found = mx.nd.smooth_l1(x, scalar=1.3).asnumpy()
+    assert np.abs(found - [0.5 * (1.3 * 0.1) ** 2, 3 - 0.5 / 1.3**2]).max() < 1e-15
+
+
 def test_large_arrays_survive_too(mx) -> None:
     values = np.random.RandomState(0).rand(700, 301).astype(np.float32)
     array = mx.nd.array(values)

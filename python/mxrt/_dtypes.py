@@ -22,10 +22,9 @@ def dtype_name(dtype: Any) -> str:
     except (KeyError, TypeError):
         pass
     name = "bfloat16" if isinstance(dtype, str) and dtype == "bfloat16" else _numpy_name(dtype)
-    try:
+    # Numbers of several types are equal: each would be a key of the others.
+    if isinstance(dtype, (str, type, np.dtype)):
         _NAMES[dtype] = name
-    except TypeError:  # cannot be a key: looked up each time
-        pass
     return name
 
 

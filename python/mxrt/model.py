@@ -16,6 +16,7 @@ from .ndarray import NDArray, save
 from .ndarray import load as load_arrays
 
 if TYPE_CHECKING:
+    from .io import DataBatch
     from .module import Module
     from .symbol import Symbol
 
@@ -219,7 +220,7 @@ class FeedForward:
         for number, batch in enumerate(reading):
             if number == num_batch:
                 break
-            module.forward(batch, is_train=False)
+            module.forward(_data_of(batch), is_train=False)
             reading.read_ahead()
             rows = batch.data[0].shape[0] - checked_pad(batch)
             for part, arrays in zip(parts, (module.get_outputs(), batch.data, batch.label or []), strict=True):
@@ -248,7 +249,7 @@ class FeedForward:
         for i, batch in enumerate(reading):
             if i == num_batch:
                 break
-            module.forward(batch, is_train=False)
+            module.forward(_data_of(batch), is_train=False)
             reading.read_ahead()
             eval_metric.update(batch.label, module.get_outputs())
             if batch_end_callback is not None:
@@ -265,6 +266,13 @@ class FeedForward:
     def create(*args: Any, **kwargs: Any) -> NoReturn:
         """Refused: mxrt does not train."""
         raise no_training("FeedForward.create")
+
+
+def _data_of(batch: Any) -> DataBatch:
+    """A batch without its labels, which a graph of FeedForward sees as zeros."""
+    from .io import DataBatch
+
+    return DataBatch(batch.data, provide_data=getattr(batch, "provide_data", None))
 
 
 def _joined(batches: list[list[Any]]) -> Any:

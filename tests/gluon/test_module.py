@@ -121,6 +121,83 @@ def test_labels_have_the_shapes_of_the_last_batch(mx) -> None:
         assert module.output_shapes == [("softmax_output", (rows, 4))]
 
 
+@pytest.fixture
+def labelled(mx):
+    """Outputs that follow from two labels, whose names are given in another order than batches have."""
+    data, a, b = (mx.sym.var(name) for name in ("data", "a_label", "b_label"))
+    outputs = mx.sym.Group([mx.sym.MakeLoss(data * 2 - a * 10), mx.sym.MakeLoss(data * 3 - b * 100)])
+    return mx.mod.Module(outputs, label_names=["b_label", "a_label"])
+
+
+def test_labels_are_in_the_order_of_the_bound_shapes(mx, labelled) -> None:
+    labels = {"b_label": np.full((4, 1), 2), "a_label": np.ones((4, 1))}
+    batches = mx.io.NDArrayIter(np.ones((4, 1)), labels, 2)
+    labelled.bind(batches.provide_data, batches.provide_label, for_training=False)
+    labelled.init_params()
+    assert [one.asnumpy().ravel().tolist() for one in labelled.predict(batches)] == [[-8] * 4, [-197] * 4]
+    nameless = mx.io.DataBatch([mx.nd.ones((2, 1))], [np.ones((2, 1), "float32"), mx.nd.ones((2, 1)) * 2])
+    labelled.forward(nameless)
+    assert [one.asnumpy().ravel().tolist() for one in labelled.get_outputs()] == [[-8] * 2, [-197] * 2]
+    with pytest.raises(TypeError, match="input 'a_label': got list, wanted an NDArray or a numpy array"):
+        labelled.forward(mx.io.DataBatch([mx.nd.ones((2, 1))], [[1, 1], None]))
+
+
+def test_shapes_of_labels_have_the_names_of_labels(mx, labelled, module) -> None:
+    with pytest.raises(ValueError, match="label_shapes don't match names specified by label_names"):
+        labelled.bind([("data", (2, 1))], [("a_label", (2, 1)), ("lab", (2, 1))], for_training=False)
+    # An iterator may give labels that the graph does not read.
+    module.bind([("x", (2, 5))], [("label", (2,))], for_training=False, force_rebind=True)
+
+
+def test_arrays_of_a_batch_with_names_of_its_own_are_taken_by_position(mx) -> None:
+    outputs = mx.sym.var("data") * 2 + mx.sym.var("extra") * 10
+    module = mx.mod.Module(outputs, data_names=["data", "extra"], label_names=None)
+    module.bind([("data", (2, 1)), ("extra", (2, 1))], for_training=False)
+    module.init_params()
+    for names, expected in ((("x", "y"), 32), (("data", "extra"), 32), (("extra", "data"), 16)):
+        provided = [(name, (2, 1)) for name in names]
+        module.forward(mx.io.DataBatch([mx.nd.ones((2, 1)), mx.nd.ones((2, 1)) * 3], provide_data=provided))
+        assert module.get_outputs()[0].asnumpy().tolist() == [[expected]] * 2, names
+
+
+def test_a_feed_forward_model_predicts_without_labels(mx) -> None:
+    loss = mx.sym.MakeLoss(mx.sym.var("data") * 2 - mx.sym.var("softmax_label") * 10)
+    model = mx.model.FeedForward(loss, arg_params={})
+
+    def batches():
+        return mx.io.NDArrayIter(np.ones((4, 1)), np.ones((4, 1)), 2)
+
+    assert model.predict(batches()).ravel().tolist() == [2] * 4
+    assert model.score(batches(), "mse") == 1
+
+
+def test_some_parameters_of_modules_in_a_row_can_be_set(mx) -> None:
+    row = mx.mod.SequentialModule()
+    for name, width in (("g", 5), ("f", 3)):
+        dense = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=width, name=name)
+        row.add(mx.mod.Module(dense, label_names=None), auto_wiring=True)
+    row.bind([("data", (4, 2))], for_training=False)
+    row.init_params(mx.init.One())
+    row.set_params({"g_weight": mx.nd.ones((5, 2)) * 2}, {}, allow_missing=True)
+    assert row.get_params()[0]["g_weight"].asnumpy().tolist() == [[2, 2]] * 5
+
+
+def test_a_monitor_hears_buckets_that_are_bound_later(mx) -> None:
+    def make(key: int):
+        mean = mx.sym.mean(mx.sym.var("data"), axis=1, keepdims=True)
+        return mx.sym.softmax(mean, name="s"), ("data",), None
+
+    module = mx.mod.BucketingModule(make, default_bucket_key=6)
+    module.bind([("data", (2, 6))], for_training=False)
+    module.init_params()
+    monitor = mx.mon.Monitor(1, pattern="s_output")
+    module.install_monitor(monitor)
+    for key in (6, 3, 4):
+        monitor.tic()
+        module.forward(mx.io.DataBatch([mx.nd.ones((2, key))], bucket_key=key, provide_data=[("data", (2, key))]))
+        assert [name for _, name, _ in monitor.toc()] == ["s_output"], key
+
+
 def test_each_thread_gets_the_outputs_of_its_own_forward(mx, module, eager_switching) -> None:
     wrong = []
 

@@ -422,14 +422,19 @@ def test_others_are_warned_of_and_options_are_checked(tmp_path) -> None:
         (digits, "--tokens", "/none", "--port", "0"): "'/none': there is no such file",
         (digits, "--grpc-port", "x"): "--grpc-port is x",
         (digits, "--port", "off", "--grpc-port", "off"): "neither a port nor a socket",
+        (digits, "--port", "18080", "--grpc-port", "18080"): "--port and --grpc-port are both 18080",
+        (digits, "--port", "18080", "--admin-port", "18081"): "--grpc-port and --admin-port are both 18081",
         (digits, "--unix", str(tmp_path / "none/socket"), "--port", "off"): "cannot listen on",
+        (digits, "--unix", str(KEYS / "first.pem"), "--port", "off"): "it is no socket; name another path",
+        (digits, "--host", "999.1.1.1", "--port", "0"): "cannot listen on",
     }
     for arguments, words in cases.items():
         result = mxrt("serve", *arguments)
-        usage = ("--grpc-port", "needs both", "no such file")
+        usage = ("--grpc-port", "needs both", "no such file", "neither a port")
         status = 2 if any(word in words for word in usage) else 1  # that of a file's content or an address
         assert (result.returncode, result.stdout) == (status, ""), (arguments, result)
         assert words in result.stderr and result.stderr.count("\n") == 1, (arguments, result.stderr)
+        assert "[MX-OPERATOR]" not in result.stderr, "no operator was called"
     code = "import sys; from mxrt.__main__ import main; sys.exit(main())"
     for options, warned in (((), True), (("--tokens", str(tmp_path / "tokens")), False)):
         (tmp_path / "tokens").write_text(TOKEN)

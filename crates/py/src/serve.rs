@@ -199,7 +199,8 @@ impl HttpServer {
             StartError::Models(error) => errors::from_op(py, &error),
             StartError::Settings(words) => wrong(&words),
             StartError::Files(words) => errors::plain(FailureKind::Data, &words),
-            error => errors::plain(FailureKind::Operator, &error.to_string()),
+            error @ (StartError::InUse(..) | StartError::Listen(..)) => wrong(&error.to_string()),
+            error @ StartError::Threads(_) => errors::plain(FailureKind::Memory, &error.to_string()),
         })
     }
 

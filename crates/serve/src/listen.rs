@@ -82,13 +82,7 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
             .collect());
     }
     let mut bound = Vec::new();
-    let grpc_port = config.grpc_port().map_err(StartError::Settings)?;
-    for (speaks, port, option) in [
-        (Protocol::Http, config.port, "--port"),
-        (Protocol::Grpc, grpc_port, "--grpc-port"),
-        (Protocol::Admin, config.admin_port, "--admin-port"),
-    ] {
-        let Some(port) = port else { continue };
+    for (speaks, port, option) in ports(config)? {
         let named = match config.host.contains(':') {
             true => format!("[{}]:{port}", config.host),
             false => format!("{}:{port}", config.host),
@@ -102,11 +96,31 @@ pub(crate) fn bind(config: &Config) -> Result<Vec<Bound>, StartError> {
         let Some(path) = path else { continue };
         bound.push(unix(speaks, path).map_err(|error| StartError::Listen(path.display().to_string(), error))?);
     }
-    if bound.is_empty() {
-        let why = io::Error::new(ErrorKind::InvalidInput, "there is neither a port nor a socket");
-        return Err(StartError::Listen("nothing".to_owned(), why));
-    }
     Ok(bound)
+}
+
+/// Returns the ports with the options that change them; 0 stands for a free one. Ports that are the
+/// same, or nothing to listen on, are an error of the settings.
+pub(crate) fn ports(config: &Config) -> Result<Vec<(Protocol, u16, &'static str)>, StartError> {
+    let grpc_port = config.grpc_port().map_err(StartError::Settings)?;
+    let mut ports: Vec<(Protocol, u16, &'static str)> = Vec::new();
+    for (speaks, port, option) in [
+        (Protocol::Http, config.port, "--port"),
+        (Protocol::Grpc, grpc_port, "--grpc-port"),
+        (Protocol::Admin, config.admin_port, "--admin-port"),
+    ] {
+        let Some(port) = port else { continue };
+        if let Some((_, _, other)) = ports.iter().find(|(_, taken, _)| *taken == port && port != 0) {
+            let words = format!("{other} and {option} are both {port}; name different ports, or 0 for a free one");
+            return Err(StartError::Settings(words));
+        }
+        ports.push((speaks, port, option));
+    }
+    if ports.is_empty() && config.unix.is_none() && config.grpc_unix.is_none() && !config.inherited {
+        let words = "there is neither a port nor a socket to listen on: give --port, --grpc-port or --unix";
+        return Err(StartError::Settings(words.to_owned()));
+    }
+    Ok(ports)
 }
 
 fn tcp(speaks: Protocol, host: &str, port: u16) -> io::Result<Bound> {
@@ -118,6 +132,9 @@ fn tcp(speaks: Protocol, host: &str, port: u16) -> io::Result<Bound> {
 
 fn unix(speaks: Protocol, path: &Path) -> io::Result<Bound> {
     let is_socket = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
+    if path.symlink_metadata().is_ok() && !is_socket(path) {
+        return Err(io::Error::new(ErrorKind::AlreadyExists, "it is no socket; name another path"));
+    }
     // A server that was killed leaves its socket file.
     if is_socket(path)
         && std::os::unix::net::UnixStream::connect(path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)

@@ -100,7 +100,7 @@ impl Server {
         configuration: &Configuration,
     ) -> Result<Server, StartError> {
         let config = configuration.server.clone();
-        config.grpc_port().map_err(StartError::Settings)?;
+        listen::ports(&config)?;
         rest::set_up_allocator();
         let log = Log::new(config.logs, config.log_requests).map_err(StartError::Threads)?;
         let tokens = config.tokens.clone().map(|file| Tokens::new(file, &log)).transpose();

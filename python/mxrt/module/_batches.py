@@ -22,6 +22,14 @@ class NameMismatchError(MXNetError, ValueError):
     """Names of inputs do not fit the symbol."""
 
 
+def _names_of(names: list[str], provided: Any) -> list[str]:
+    """The names of a batch's arrays: those that it says, where they are the bound ones, which are in
+    the order of the arrays otherwise.
+    """
+    said = [d.name if isinstance(d, DataDesc) else d[0] for d in provided or ()]
+    return said if set(names) <= set(said) else names
+
+
 def check_names(arguments: Sequence[str], names: Sequence[str], kind: str, required: bool) -> None:
     """NameMismatchError for a name that is no argument of the symbol, a warning where it is not
     `required`.
@@ -71,10 +79,7 @@ class BatchMethods:
         raise NotImplementedError
 
     def _inputs_of(self, batch: Any) -> dict[str, NDArray]:
-        names = [d.name for d in self._data_shapes]
-        provided = getattr(batch, "provide_data", None)
-        if provided:
-            names = [d.name if isinstance(d, DataDesc) else d[0] for d in provided]
+        names = _names_of([d.name for d in self._data_shapes], getattr(batch, "provide_data", None))
         data = list(batch.data)
         if len(data) < len(names):
             raise NameMismatchError(
@@ -83,20 +88,24 @@ class BatchMethods:
         found = dict(zip(names, data, strict=False))
         inputs: dict[str, NDArray] = {}
         for description in self._data_shapes:
-            value = found.get(description.name)
-            if isinstance(value, np.ndarray):
-                value = nd.array(value, self._first_context, self._type_of(description))
-            if not isinstance(value, NDArray):
-                raise MXNetTypeError(
-                    f"Module.forward: input '{description.name}': got {type(value).__name__}, wanted an NDArray or a "
-                    "numpy array: pass mx.nd.array(x)"
-                )
-            inputs[description.name] = value.astype(self._type_of(description), copy=False)
+            inputs[description.name] = self._array_of(description.name, found[description.name], self._type_of(description))
         types = {d.name: d.dtype for d in self._label_shapes or []}
-        for name, value in zip(self._label_names, getattr(batch, "label", None) or [], strict=False):
-            if name in self._arguments and isinstance(value, NDArray):
-                inputs[name] = value.astype(types.get(name, value.dtype), copy=False)
+        labels = _names_of([d.name for d in self._label_shapes or []], getattr(batch, "provide_label", None))
+        for name, value in zip(labels or self._label_names, getattr(batch, "label", None) or [], strict=False):
+            if name in self._arguments and value is not None:
+                inputs[name] = self._array_of(name, value, types.get(name))
         return inputs
+
+    def _array_of(self, name: str, value: Any, dtype: Any) -> NDArray:
+        """The value of an input with an element type; its own where none is given."""
+        if isinstance(value, np.ndarray):
+            value = nd.array(value, self._first_context, dtype)
+        if not isinstance(value, NDArray):
+            raise MXNetTypeError(
+                f"Module.forward: input '{name}': got {type(value).__name__}, wanted an NDArray or a numpy array: "
+                "pass mx.nd.array(x)"
+            )
+        return value.astype(value.dtype if dtype is None else dtype, copy=False)
 
     def _fits_bound(self, inputs: Mapping[str, NDArray]) -> bool:
         return all(inputs[d.name].shape == tuple(d.shape) for d in self._data_shapes)

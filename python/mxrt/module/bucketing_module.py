@@ -309,6 +309,8 @@ class BucketingModule(BaseModule):
                 module = self._made(key)
                 module.bind(data_shapes, label_shapes, self.for_training)
                 self._buckets[key] = module
+                if self._monitor is not None:
+                    module.install_monitor(self._monitor)
             if self.params_initialized:
                 module._borrow(self._buckets[self._default_bucket_key])
             return module
@@ -416,7 +418,8 @@ class BucketingModule(BaseModule):
         self._module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Shows a monitor what the buckets that are bound compute."""
+        """Shows a monitor what the buckets compute, those that are bound later too."""
+        self._monitor = mon
         for module in self._buckets.values():
             module.install_monitor(mon)
 

@@ -292,6 +292,13 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
                 f"Data provided by data_shapes don't match names specified by data_names "
                 f"({data} vs. {self._data_names})"
             )
+        names = {d.name for d in label or []}
+        lacking = [name for name in self._label_names if name in self._arguments and name not in names]
+        if lacking and not names <= set(self._label_names):
+            raise NameMismatchError(
+                f"Data provided by label_shapes don't match names specified by label_names "
+                f"({label} vs. {self._label_names})"
+            )
         rows = self._rows({d.name: d for d in data})
         before = self._data_shapes, self._label_shapes, self._states
         try:

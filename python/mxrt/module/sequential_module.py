@@ -173,19 +173,6 @@ class SequentialModule(BaseModule):
                         )
         self.params_initialized = True
 
-    def set_params(
-        self,
-        arg_params: Mapping[str, NDArray] | None,
-        aux_params: Mapping[str, NDArray] | None,
-        allow_missing: bool = False,
-        force_init: bool = True,
-        allow_extra: bool = False,
-    ) -> None:
-        """Gives the parameters of all modules values; see :meth:`init_params`."""
-        for module in self._bound():
-            module.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
-        self.params_initialized: bool = True
-
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the modules one after another; ``get_outputs`` gives the results of the last."""
         batch = copy.copy(data_batch)

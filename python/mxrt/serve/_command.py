@@ -219,7 +219,7 @@ def _is_of_settings(error: Exception) -> bool:
         return not str(error).startswith("model '")
     if isinstance(error, MXNetFileNotFoundError):
         return True
-    return isinstance(error, MXNetValueError) and not str(error).startswith("model '")
+    return isinstance(error, MXNetValueError) and not str(error).startswith(("model '", "cannot listen on"))
 
 
 def _logs_json(args: argparse.Namespace) -> bool:

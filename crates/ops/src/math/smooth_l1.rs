@@ -10,7 +10,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     aliases: &["_npx_smooth_l1"],
     doc: "Element by element, |x| - 0.5 / scalar^2, and 0.5 * (scalar * x)^2 where |x| < 1 / \
         scalar^2.",
-    attrs: &[AttrDef::new("scalar", AttrKind::Float, "1", "Where the parabola ends: at 1 / scalar^2.")],
+    attrs: &[AttrDef::new("scalar", AttrKind::Float, "1", "Where the parabola ends: at 1 / scalar^2.").wide()],
     bind: |attrs, signature| bind_unary(function(attrs), signature),
     form: |attrs, signature| unary_form(function(attrs), signature),
     ..OpDef::BASE

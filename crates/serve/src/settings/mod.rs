@@ -232,6 +232,10 @@ impl Configuration {
         let origin = |line| Origin::File(path.to_owned(), line);
         for entry in entries {
             let EntryValue::Section(models) = &entry.value else {
+                if entry.key == MODELS {
+                    let name = origin(entry.line).name(&entry.key);
+                    return Err(format!("{name}: expected a section for each model, [{MODELS}.NAME]"));
+                }
                 self.set(origin(entry.line), &entry.key, entry.given())?;
                 continue;
             };

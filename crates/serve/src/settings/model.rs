@@ -248,7 +248,7 @@ pub static MODEL: &[Setting<ModelSettings>] = &[
         text: "time for a request that says no timeout; off: no bound",
         scope: Scope::Models,
         rare: false,
-        read: |to, value| value.optional(|value| value.seconds()).map(|read| to.deadline = read),
+        read: |to, value| value.optional(|value| value.some_seconds()).map(|read| to.deadline = read),
         show: |of| Some(of.deadline.map_or(Given::Text("off".to_owned()), shown_seconds)),
     },
     Setting {

@@ -22,6 +22,8 @@ fn port(value: Value<'_>) -> Result<Option<u16>, String> {
     Ok(u16::try_from(number).ok())
 }
 
+/// Most threads that read and write.
+const MOST_THREADS: u64 = 4096;
 const CONTROLS: &[(&str, Control)] = &[("off", Control::Off), ("explicit", Control::Explicit), ("poll", Control::Poll)];
 const LOGS: &[(&str, LogForm)] = &[("text", LogForm::Text), ("json", LogForm::Json)];
 const ROLES: &[(&str, SageMaker)] =
@@ -212,7 +214,7 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "time for the head of a request",
         scope: Scope::Server,
         rare: false,
-        read: |to, value| value.seconds().map(|read| to.header_timeout = read),
+        read: |to, value| value.some_seconds().map(|read| to.header_timeout = read),
         show: |of| Some(shown_seconds(of.header_timeout)),
     },
     Setting {
@@ -222,7 +224,7 @@ pub static SERVER: &[Setting<Config>] = &[
                client to take some of an answer",
         scope: Scope::Server,
         rare: false,
-        read: |to, value| value.seconds().map(|read| to.body_timeout = read),
+        read: |to, value| value.some_seconds().map(|read| to.body_timeout = read),
         show: |of| Some(shown_seconds(of.body_timeout)),
     },
     Setting {
@@ -249,7 +251,7 @@ pub static SERVER: &[Setting<Config>] = &[
         text: "threads that read and write",
         scope: Scope::Server,
         rare: false,
-        read: |to, value| value.count(1).map(|read| to.io_threads = read),
+        read: |to, value| value.whole(1, MOST_THREADS).map(|read| to.io_threads = read as usize),
         show: |of| Some(shown_count(of.io_threads)),
     },
     Setting {

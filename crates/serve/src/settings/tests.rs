@@ -88,7 +88,14 @@ fn wrong_values_name_their_place_and_what_was_expected() {
         ("[models.a]\nshapes = { x = [0] }", "-1 is any extent"),
         ("[models.a]\ndtypes = { x = \"float33\" }", "unknown dtype 'float33'"),
         ("[models.\"a/b\"]\npath = \"x\"", "is no name of a model"),
-        ("models = 1", "did you mean"),
+        ("models = 1", "expected a section for each model, [models.NAME]"),
+        ("[[models]]\npath = \"x\"", "expected a section for each model, [models.NAME]"),
+        ("io_threads = 100000", "a whole number from 1 to 4096"),
+        ("max_body = 0", "a number of bytes, 1 or more"),
+        ("queue_bytes = \"0 MiB\"", "a number of bytes, 1 or more"),
+        ("header_timeout = 0", "a number of seconds, more than 0"),
+        ("body_timeout = 0.0", "a number of seconds, more than 0"),
+        ("deadline = 0", "a number of seconds, more than 0"),
         ("[models]\na = 1", "expected a section"),
     ] {
         assert!(error(text).contains(words), "{text}: {}", error(text));

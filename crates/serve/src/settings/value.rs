@@ -216,7 +216,14 @@ impl<'a> Value<'a> {
             Given::Text(text) => read(text),
             _ => None,
         }
-        .ok_or_else(|| "a number of bytes, or one followed by KB, MB, GB, KiB, MiB or GiB".to_owned())
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "a number of bytes, 1 or more, or one followed by KB, MB, GB, KiB, MiB or GiB".to_owned())
+    }
+
+    /// Reads a time in seconds within which something has to happen.
+    pub(super) fn some_seconds(self) -> Result<Duration, String> {
+        let seconds = self.seconds().ok().filter(|time| !time.is_zero());
+        seconds.ok_or_else(|| "a number of seconds, more than 0".to_owned())
     }
 
     /// Reads a list. In a text, commas separate its items.

@@ -2,6 +2,7 @@
 //! needs.
 
 use super::{MAX_AXES, Most};
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::value::RawValue;
@@ -30,7 +31,7 @@ pub(super) struct RequestInput<'a> {
     #[serde(deserialize_with = "extents")]
     pub(super) shape: Vec<i64>,
     pub(super) datatype: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_or_null")]
     pub(super) parameters: TensorParameters,
     #[serde(borrow)]
     pub(super) data: Option<&'a RawValue>,
@@ -39,7 +40,7 @@ pub(super) struct RequestInput<'a> {
 #[derive(Deserialize)]
 pub(super) struct RequestOutput {
     pub(super) name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_or_null")]
     pub(super) parameters: TensorParameters,
 }
 
@@ -113,24 +114,24 @@ impl<'de> Visitor<'de> for OfModel {
                 }
                 Key::Parameters => {
                     twice(parameters.is_some(), "parameters")?;
-                    parameters = Some(map.next_value()?);
+                    parameters = Some(map.next_value::<Option<Object<Parameters>>>()?);
                 }
                 Key::Inputs => {
                     twice(inputs.is_some(), "inputs")?;
                     let list = List::new(self.0.inputs + 1, "inputs; the model has", self.0.inputs);
-                    inputs = Some(map.next_value_seed(list)?);
+                    inputs = Some(of_objects(map.next_value_seed(list)?));
                 }
                 Key::Outputs => {
                     twice(outputs.is_some(), "outputs")?;
                     let list = List::new(self.0.outputs + 1, "outputs; the model has", self.0.outputs);
-                    outputs = Some(map.next_value_seed(Perhaps(list))?);
+                    outputs = Some(map.next_value_seed(Perhaps(list))?.map(of_objects));
                 }
                 Key::Other => drop(map.next_value::<IgnoredAny>()?),
             }
         }
         Ok(Request {
             id: id.flatten(),
-            parameters: parameters.unwrap_or_default(),
+            parameters: parameters.flatten().map(|Object(parameters)| parameters).unwrap_or_default(),
             inputs: inputs.ok_or_else(|| A::Error::missing_field("inputs"))?,
             outputs: outputs.flatten(),
         })
@@ -208,6 +209,38 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Perhaps<T> {
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_seq(self.0).map(Some)
     }
+}
+
+/// An object of JSON, whose members T reads. T alone would take a list of their values for it as well.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// Reads an object; null is one without members.
+fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::<Object<T>>::deserialize(from)?.map(|Object(one)| one).unwrap_or_default())
+}
+
+fn of_objects<T>(list: Vec<Object<T>>) -> Vec<T> {
+    list.into_iter().map(|Object(one)| one).collect()
 }
 
 /// Reads the extents of a shape. One that has too many axes is an error.
