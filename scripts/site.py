@@ -30,7 +30,10 @@ PARTS = {
         *("docs/commands.md", "docs/errors.md", "docs/settings.md", "docs/api.md", "docs/operators.md"),
         *("docs/support.md", "docs/embedding.md", "crates/mxrt/README.md", "docs/gpu.md"),
     ],
-    "Measurements": ["docs/performance.md", "docs/performance-engine.md", "docs/serving-performance.md"],
+    "Measurements": [
+        *("docs/performance.md", "docs/performance-operators.md", "docs/performance-engine.md"),
+        "docs/serving-performance.md",
+    ],
     "Develop": ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/testing.md", "CHANGELOG.md", "SECURITY.md"],
 }
 
