@@ -162,7 +162,8 @@ def test_arrays_of_a_batch_with_names_of_its_own_are_taken_by_position(mx) -> No
 
 def test_a_feed_forward_model_predicts_without_labels(mx) -> None:
     loss = mx.sym.MakeLoss(mx.sym.var("data") * 2 - mx.sym.var("softmax_label") * 10)
-    model = mx.model.FeedForward(loss, arg_params={})
+    with pytest.warns(DeprecationWarning, match="FeedForward has been deprecated"):
+        model = mx.model.FeedForward(loss, arg_params={})
 
     def batches():
         return mx.io.NDArrayIter(np.ones((4, 1)), np.ones((4, 1)), 2)
