@@ -125,9 +125,8 @@ def _figure(name: str, value: object) -> object:
 
 def of_symbol(symbol: Symbol) -> str:
     """A graph: inputs, outputs, and how many operators of each kind it has."""
-    import json
 
-    nodes = json.loads(symbol.tojson(remove_amp_cast=False))["nodes"]
+    nodes = symbol._as_data()["nodes"]
     counts = Counter(node["op"] for node in nodes if node["op"] != "null")
     listed = ", ".join(f"{count} {name}" for name, count in counts.most_common(_MOST_LAYERS))
     variables = symbol.list_inputs()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ def layers_of(graph: Symbol, shapes: Mapping[str, Shape], held: Mapping[str, Sha
     internals = graph.get_internals()
     _, found, _ = internals.infer_shape_partial(**{**held, **shapes})
     outputs = dict(zip(internals.list_outputs(), found or (), strict=False))
-    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    nodes = graph._as_data()["nodes"]
     made: list[Shape | None] = []
     # The parameters that each node is computed of; None where there is more.
     of: list[frozenset[str] | None] = []
@@ -110,7 +109,7 @@ def described_inputs(graph: Symbol, names: Sequence[str], held: Mapping[str, Sha
     layer needs; `held` are the shapes of parameters.
     """
     said = graph._variable_attrs()
-    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    nodes = graph._as_data()["nodes"]
     return [(name, said.get(name, {}).get("__shape__") or _needed(nodes, name, held)) for name in names]
 
 

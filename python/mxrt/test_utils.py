@@ -212,7 +212,7 @@ def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
     """
 
     def structure(symbol: Symbol) -> Any:
-        graph = json.loads(symbol.tojson())
+        graph = symbol._as_data(remove_amp_cast=True)
         nodes = [(node["op"], node.get("inputs"), node.get("attrs")) for node in graph["nodes"]]
         return nodes, graph["heads"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import warnings  # noqa: F401 (a name of MXNet's module)
@@ -41,7 +40,7 @@ class _Summary:
     """The rows of a table of layers."""
 
     def __init__(self, symbol: Symbol, shape: Mapping[str, tuple[int, ...]] | None) -> None:
-        graph = json.loads(symbol.tojson())
+        graph = symbol._as_data(remove_amp_cast=True)
         self.nodes: list[_Node] = graph["nodes"]
         self.shapes = None if shape is None else _shapes(symbol, shape)
         # As MXNet has it: node, output and version of the first result, all taken for numbers of
@@ -232,7 +231,7 @@ def plot_network(
         raise TypeError("symbol must be a Symbol")
     shapes = None if shape is None else _shapes(symbol, shape)
     types = None if dtype is None else _types(symbol, dtype)
-    nodes: list[_Node] = json.loads(symbol.tojson())["nodes"]
+    nodes: list[_Node] = symbol._as_data(remove_amp_cast=True)["nodes"]
     names = [node["name"] for node in nodes]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:

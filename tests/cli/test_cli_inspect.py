@@ -115,6 +115,32 @@ def test_a_check_names_some_nodes_of_an_operator_that_is_missing(mx, capfd, tmp_
     assert len(names) > 4 and listed in done.out, done.out
 
 
+def test_a_graph_without_parameters_needs_no_file_of_them(mx, capfd, tmp_path: Path) -> None:
+    (mx.sym.relu(mx.sym.var("data"), name="r") * 2).save(str(tmp_path / "bare-symbol.json"))
+    bare = tmp_path / "bare"
+    done = command(capfd, "inspect", bare, "--shape", "1,3")
+    assert done.status == 0 and "(1, 3)" in done.out and "parameter file" not in done.out, done
+    for words in (("run", bare, "random"), ("plan", bare), ("profile", bare, "--seconds", "0.01"), ("check", bare)):
+        assert command(capfd, *words, "--shape", "1,3").status == 0, words
+    refused(command(capfd, "run", bare, "random"), 2, "the shape of data is not known")
+
+
+def test_control_characters_of_names_are_read_as_mxnet_writes_them(mx, capfd, tmp_path: Path) -> None:
+    dense = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="de\x1b[31mnse")
+    mx.model.save_checkpoint(str(tmp_path / "odd"), 0, dense, {}, {})
+    values = {"arg:de\x1b[31mnse_weight": mx.nd.ones((2, 3)), "arg:de\x1b[31mnse_bias": mx.nd.zeros(2)}
+    mx.nd.save(str(tmp_path / "odd-0000.params"), values)
+    for words in (("inspect",), ("plan",), ("profile", "--seconds", "0.01")):
+        done = command(capfd, words[0], tmp_path / "odd", *words[1:], "--shape", "1,3")
+        assert done.status == 0 and "\x1b" not in done.out, done
+    again = mx.sym.load_json(dense.tojson())
+    assert again.list_arguments() == dense.list_arguments()
+    net = mx.gluon.SymbolBlock.imports(str(tmp_path / "odd-symbol.json"), ["data"], str(tmp_path / "odd-0000.params"))
+    net.summary(mx.nd.ones((1, 3)))
+    mx.viz.print_summary(dense, {"data": (1, 3)})
+    mx.contrib.quantization.quantize_net_v2(net, calib_mode="none", data_shapes=[(1, 3)])
+
+
 def test_inspect_shows_numbers_of_parameters_and_counts_what_is_no_number(mx, capfd, tmp_path: Path) -> None:
     prefix = tiny(tmp_path)
     values = mx.nd.load(f"{prefix}-0000.params")

@@ -123,7 +123,7 @@ def test_labels_have_the_shapes_of_the_last_batch(mx) -> None:
 
 @pytest.fixture
 def labelled(mx):
-    """Outputs that follow from two labels, whose names are given in another order than batches have."""
+    """Outputs that follow from two labels, whose names are in another order than in batches."""
     data, a, b = (mx.sym.var(name) for name in ("data", "a_label", "b_label"))
     outputs = mx.sym.Group([mx.sym.MakeLoss(data * 2 - a * 10), mx.sym.MakeLoss(data * 3 - b * 100)])
     return mx.mod.Module(outputs, label_names=["b_label", "a_label"])

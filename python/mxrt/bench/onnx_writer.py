@@ -77,7 +77,7 @@ class Writer:
 
     def __init__(self, graph: Symbol, params: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> None:
         self.shapes = shapes
-        content = json.loads(graph.tojson())
+        content = graph._as_data(remove_amp_cast=True)
         self.graph: dict[str, Any] = content
         # Names of the values that nodes compute first, by the numbers of nodes, and their shapes.
         self.names = _names(content["nodes"])

@@ -99,7 +99,7 @@ def _remedy(engine: str, python: str, error: str) -> str:
 
 def _every_layer(model: Loaded) -> tuple[list[tuple[str, str]], Any]:
     """Names and operators of the layers, and a graph with their first outputs."""
-    nodes = json.loads(model.graph.tojson(remove_amp_cast=False))
+    nodes = model.graph._as_data()
     numbers = [number for number, node in enumerate(nodes["nodes"]) if node["op"] != "null"]
     nodes["heads"] = [[number, 0, 0] for number in numbers]
     layers = [(nodes["nodes"][number]["name"], nodes["nodes"][number]["op"]) for number in numbers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ def add_layers(graph: Symbol, report: dict[str, Any]) -> None:
     """Adds to the report of a plan the number of `layers`, and to each step those that it `covers`
     besides its own.
     """
-    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    nodes = graph._as_data()["nodes"]
     report["layers"] = sum(node["op"] != "null" for node in nodes)
     for step, layers in zip(report["steps"], _covered(nodes, report["steps"]), strict=True):
         step["covers"] = layers

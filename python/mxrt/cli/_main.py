@@ -19,6 +19,7 @@ from .._codes import CODES, with_code
 from ..base import MXNetError
 from ._errors import BAD, GOOD, INTERRUPTED, USAGE, CommandError
 from ._interrupt import at_once
+from ._out import visible
 from .commands import COMMANDS, Command, parser_of
 
 __all__ = ["main", "parser_with"]
@@ -84,7 +85,8 @@ class _Results:
         self._out = out
 
     def write(self, text: str) -> int:
-        return self._tried(lambda: self._out.write(text))
+        # Names in files may have anything in them.
+        return self._tried(lambda: self._out.write(visible(text, "\n\t\r", colours=self._out.isatty())))
 
     def flush(self) -> None:
         self._tried(self._out.flush)
@@ -114,7 +116,7 @@ def _run(row: Command, args: argparse.Namespace) -> int:
     except (CommandError, MXNetError, MemoryError, OSError) as error:
         if args.debug:
             traceback.print_exc()
-        print(f"mxrt {row.name}: {_sentence(error)}", file=sys.stderr)
+        print(visible(f"mxrt {row.name}: {_sentence(error)}", "\n"), file=sys.stderr)
         return error.status if isinstance(error, CommandError) else BAD
     except UnicodeEncodeError as error:
         # Bytes of a word that are no text in the encoding of the locale.

@@ -167,18 +167,16 @@ def load(files: Files) -> Symbol:
     return symbols.load(str(files.symbol))
 
 
-def open_model(
-    args: argparse.Namespace, data: Mapping[str, Shape] | None = None, needs_parameters: bool = True
-) -> Loaded:
+def open_model(args: argparse.Namespace, data: Mapping[str, Shape] | None = None) -> Loaded:
     """The model that the arguments of a command name, with the shapes of its inputs; `data` has
     shapes of arrays at hand, by their names.
     """
     from ..gluon import SymbolBlock
-    from ._shapes import input_shapes, input_types
+    from ._shapes import input_shapes, input_types, needs_parameters
 
     files = find(args.model, args.params, args.epoch)
     graph = load(files)
-    if files.params is None and needs_parameters:
+    if files.params is None and needs_parameters(graph, args.shape):
         raise UsageError(
             f"there is no file '{files.folder / f'{files.name}-0000.params'}' with the parameters of "
             f"'{files.symbol.name}'; --params names one that is elsewhere"

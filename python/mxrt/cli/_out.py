@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,11 @@ from typing import Any
 from .._whole import whole
 from ._errors import ModelError
 
-__all__ = ["counted", "megabytes", "note", "print_json", "saved_in", "shape_text", "style", "table"]
+__all__ = ["counted", "megabytes", "note", "print_json", "saved_in", "shape_text", "style", "table", "visible"]
 
 _STYLES = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "dim": "2"}
+_COLOURS = frozenset(f"\x1b[{code}m" for code in ("0", *_STYLES.values()))
+_CONTROLS = re.compile(r"\x1b\[\d+m|[\x00-\x1f\x7f-\x9f]")
 
 
 def style(text: str, name: str) -> str:
@@ -28,7 +31,7 @@ def style(text: str, name: str) -> str:
 
 def note(command: str, text: str) -> None:
     """Says something next to the results."""
-    print(f"mxrt {command}: {text}", file=sys.stderr)
+    print(f"mxrt {command}: {visible(text)}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -77,7 +80,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], indent: str =
     """Rows below titles. Columns of numbers are set to the right. On a terminal long words are cut
     to its width, in a file nothing is.
     """
-    cells = [[str(one) for one in row] for row in rows]
+    cells = [[visible(str(one)) for one in row] for row in rows]
     widths = [max(len(row[column]) for row in [list(titles), *cells]) for column in range(len(titles))]
     numeric = [
         bool(cells)
@@ -100,6 +103,18 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], indent: str =
         return (indent + "  ".join(words)).rstrip()
 
     return "\n".join([style(line(list(titles)), "bold"), *(line(row) for row in cells)])
+
+
+def visible(text: str, kept: str = "", colours: bool = False) -> str:
+    """Text whose control characters, such as those of a name in a file, are written as escapes; all
+    but those to be kept, and those of colours.
+    """
+
+    def escaped(match: re.Match[str]) -> str:
+        found = match[0]
+        return found if found in kept or (colours and found in _COLOURS) else found.encode("unicode_escape").decode()
+
+    return _CONTROLS.sub(escaped, text)
 
 
 def counted(number: int, name: str) -> str:

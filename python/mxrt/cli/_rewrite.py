@@ -44,7 +44,7 @@ def rewritten(model: Loaded, strip_heads: bool, renames: Sequence[str]) -> Rewri
     """The graph of a model in today's form, with changes. UsageError for names that are not there
     or are taken.
     """
-    content = json.loads(model.graph.tojson(remove_amp_cast=False))
+    content = model.graph._as_data()
     changes = [
         _strip(node, content["nodes"], model) for node in content["nodes"] if strip_heads and node["op"] in _HEADS
     ]

@@ -4,7 +4,6 @@ parameters.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +22,15 @@ if TYPE_CHECKING:
     from ..gluon import SymbolBlock
     from ..symbol import Symbol
 
-__all__ = ["check_prefix", "data_inputs", "folder_of", "input_shapes", "input_types", "shapes_of_files"]
+__all__ = [
+    "check_prefix",
+    "data_inputs",
+    "folder_of",
+    "input_shapes",
+    "input_types",
+    "needs_parameters",
+    "shapes_of_files",
+]
 
 Shape = tuple[int, ...]
 
@@ -40,6 +47,12 @@ def data_inputs(graph: Symbol, held: Mapping[str, object] | None) -> list[str]:
     if held is None:
         return [n for n in graph.list_arguments() if n not in labels and not n.endswith(_PARAMETER_ENDINGS)]
     return [name for name in graph.list_inputs() if name not in held and name not in labels]
+
+
+def needs_parameters(graph: Symbol, given: Sequence[str]) -> bool:
+    """Whether a graph has inputs that `--shape` does not name, and more than one."""
+    names = data_inputs(graph, {})
+    return len(names) > 1 and not {text.rpartition("=")[0] for text in given}.issuperset(names)
 
 
 def input_shapes(
@@ -59,6 +72,8 @@ def input_shapes(
     """
     if held is None and files.params is not None:
         held = {strip_kind(name): array.shape for name, array in named_arrays(str(files.params)).items()}
+    if held is None and not needs_parameters(graph, given):
+        held = {}
     names = data_inputs(graph, held)
     lack = "" if held is not None else "; no parameter file was found, and --params names one"
     # First, so that parameters of another model are not taken for inputs whose shapes are unnamed.
@@ -168,7 +183,7 @@ def _following(
 
 
 def _candidates(graph: Symbol, held: Mapping[str, Shape], name: str) -> list[Shape]:
-    nodes = json.loads(graph.tojson(remove_amp_cast=False))["nodes"]
+    nodes = graph._as_data()["nodes"]
     needed = extents_needed(nodes, name, held)
     if needed is None:
         return []

@@ -64,7 +64,7 @@ def written(symbol: Path) -> Written:
         found = read(str(symbol))
         if not found.strip():
             raise ModelError(f"'{symbol}' is empty; expected the graph of a model: copy or download it again")
-        content = json.loads(found)
+        content = json.loads(found, strict=False)
         nodes = content["nodes"]
         version = (content.get("attrs") or {}).get("mxnet_version")
         for node in nodes:

@@ -16,7 +16,7 @@ from ..ndarray import NDArray
 from ._errors import BAD, GOOD, ModelError, UsageError
 from ._model import Files, add_model_arguments, find, load
 from ._out import megabytes, print_json, shape_text, style, table
-from ._shapes import data_inputs, input_shapes
+from ._shapes import data_inputs, input_shapes, needs_parameters
 from ._written import written
 
 __all__ = ["add_arguments", "main"]
@@ -112,10 +112,11 @@ def _with_graph(
     """Adds what needs the graph, and whether the model runs."""
     graph = load(files)
     known = {name: array.shape for name, array in held.items()}
-    names = data_inputs(graph, known if files.params else None)
+    unknown = files.params is None and needs_parameters(graph, given)
+    names = data_inputs(graph, None if unknown else known)
     report["inputs"] = [{"name": name, "shape": None, "dtype": None} for name in names]
     report["outputs"] = [{"name": name, "shape": None, "dtype": None} for name in graph.list_outputs()]
-    if files.params is None:
+    if unknown:
         raise ModelError("no parameter file was found; --params names one")
     shapes, assumed = input_shapes(files, graph, given, held=known)
     if assumed:

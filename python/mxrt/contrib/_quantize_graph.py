@@ -47,7 +47,7 @@ class Node:
 def read(symbol: Symbol) -> list[Entry]:
     """The outputs of a symbol, with all nodes that make them."""
     internals = symbol.get_internals()
-    graph = json.loads(internals.tojson(remove_amp_cast=False))
+    graph = internals._as_data()
     nodes: list[Node] = []
     for entry in graph["nodes"]:
         node = Node(entry["op"], entry["name"], entry.get("attrs"))
@@ -56,7 +56,7 @@ def read(symbol: Symbol) -> list[Entry]:
         nodes.append(node)
     for (i, index, *_), name in zip(graph["heads"], internals.list_outputs(), strict=True):
         nodes[i].outputs[index] = name
-    own = json.loads(symbol.tojson(remove_amp_cast=False))
+    own = symbol._as_data()
     if len(own["nodes"]) != len(graph["nodes"]):
         raise ValueError("the symbol cannot be quantized: its nodes have no single order")
     return [(nodes[i], index) for i, index, *_ in own["heads"]]

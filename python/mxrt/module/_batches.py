@@ -23,9 +23,7 @@ class NameMismatchError(MXNetError, ValueError):
 
 
 def _names_of(names: list[str], provided: Any) -> list[str]:
-    """The names of a batch's arrays: those that it says, where they are the bound ones, which are in
-    the order of the arrays otherwise.
-    """
+    """The names of a batch's arrays: those that it says if they are bound, else the bound ones."""
     said = [d.name if isinstance(d, DataDesc) else d[0] for d in provided or ()]
     return said if set(names) <= set(said) else names
 
@@ -88,7 +86,8 @@ class BatchMethods:
         found = dict(zip(names, data, strict=False))
         inputs: dict[str, NDArray] = {}
         for description in self._data_shapes:
-            inputs[description.name] = self._array_of(description.name, found[description.name], self._type_of(description))
+            value, dtype = found[description.name], self._type_of(description)
+            inputs[description.name] = self._array_of(description.name, value, dtype)
         types = {d.name: d.dtype for d in self._label_shapes or []}
         labels = _names_of([d.name for d in self._label_shapes or []], getattr(batch, "provide_label", None))
         for name, value in zip(labels or self._label_names, getattr(batch, "label", None) or [], strict=False):

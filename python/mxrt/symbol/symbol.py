@@ -135,6 +135,13 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
             return load_json(without_casts(text)).tojson(remove_amp_cast=False)
         return text
 
+    def _as_data(self, remove_amp_cast: bool = False) -> dict[str, Any]:
+        """The data that :meth:`tojson` writes: control characters of names are in its text, as in
+        MXNet's.
+        """
+        graph: dict[str, Any] = json.loads(self.tojson(remove_amp_cast), strict=False)
+        return graph
+
     # ---- inference -------------------------------------------------------------------------------
 
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
@@ -285,7 +292,7 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
 
     def _gen_atomic_symbol(self) -> Symbol:
         """A symbol of the last operator alone, whose inputs are new variables."""
-        graph = json.loads(self.tojson(remove_amp_cast=False))
+        graph = self._as_data()
         node = graph["nodes"][graph["heads"][0][0]]
         if node["op"] == "null" or "subgraphs" in node:
             raise MXNetTypeError(f"_gen_atomic_symbol: '{node['name']}' is no operator that stands alone")

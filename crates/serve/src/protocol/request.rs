@@ -4,7 +4,7 @@ mod reader;
 
 use super::{Datatype, WireTensor, short};
 use mxrt_tensor::{DType, Shape, TensorType};
-use reader::{Outline, Request, RequestInput, RequestOutput};
+use reader::{Object, Outline, Request, RequestInput, RequestOutput};
 use std::collections::HashSet;
 
 /// Largest number of axes of an array.
@@ -103,7 +103,7 @@ impl<'a> InferRequest<'a> {
 
     /// Returns whether JSON is such a request: an object whose `inputs` are objects with a datatype.
     pub fn is_in(json: &[u8]) -> bool {
-        serde_json::from_slice::<Outline>(json).is_ok()
+        serde_json::from_slice::<Object<Outline>>(json).is_ok()
     }
 
     /// Returns the bytes of all binary inputs; `None` if the sum overflows.

@@ -63,7 +63,7 @@ def reduced(symbol: Symbol, lists: OperatorLists, data: Iterable[str], parameter
     unknown = [name for name in names if name not in symbol.list_inputs()]
     if unknown:
         raise MXNetError(f"convert_symbol: data_names has {unknown}, which are not among {symbol.list_inputs()}")
-    made = _Rewriting(json.loads(symbol.tojson(remove_amp_cast=False)), lists, set(names), cast).run()
+    made = _Rewriting(symbol._as_data(), lists, set(names), cast).run()
     types = _types_of_inputs(made, names)
     if cast:
         _types_from_casts(made, types)

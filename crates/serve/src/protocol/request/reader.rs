@@ -56,7 +56,7 @@ pub(super) struct TensorParameters {
 #[derive(Deserialize)]
 pub(super) struct Outline {
     #[serde(rename = "inputs")]
-    _inputs: Vec<OutlineOfInput>,
+    _inputs: Vec<Object<OutlineOfInput>>,
 }
 
 #[derive(Deserialize)]
@@ -212,7 +212,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Perhaps<T> {
 }
 
 /// An object of JSON, whose members T reads. T alone would take a list of their values for it as well.
-struct Object<T>(T);
+pub(super) struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
