@@ -18,7 +18,8 @@ use std::sync::Arc;
 /// Path of the server, and its handler.
 pub(super) struct Endpoint {
     pub(super) method: Method,
-    /// pattern in which `{model}` and `{version}` stand for any segment
+    /// pattern in which `{model}` and `{version}` stand for any segment; a part in brackets may be
+    /// left out
     pub(super) path: &'static str,
     pub(super) answer: fn(EndpointCall) -> Answering,
 }

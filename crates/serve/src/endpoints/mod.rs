@@ -38,12 +38,7 @@ pub(crate) enum Paths {
 
 /// Endpoints for operators, served on the admin port.
 static ADMIN: &[Endpoint] = &[
-    Endpoint { method: Method::GET, path: "/v2/models/{model}/plan", answer: |call| Box::pin(plan::answer(call)) },
-    Endpoint {
-        method: Method::GET,
-        path: "/v2/models/{model}/versions/{version}/plan",
-        answer: |call| Box::pin(plan::answer(call)),
-    },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]/plan", answer: |call| Box::pin(plan::answer(call)) },
     Endpoint { method: Method::POST, path: "/v2/profile", answer: |call| Box::pin(profile::answer(call)) },
 ];
 
@@ -53,40 +48,15 @@ static ENDPOINTS: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: "/v2/health/ready", answer: |call| done(health::ready(&call)) },
     Endpoint { method: Method::GET, path: "/v2", answer: |call| done(server_metadata::answer(&call)) },
     Endpoint { method: Method::GET, path: "/v2/models/stats", answer: |call| done(statistics::answer(&call)) },
-    Endpoint { method: Method::GET, path: "/v2/models/{model}", answer: |call| done(model_metadata::answer(&call)) },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]", answer: |call| done(model_metadata::answer(&call)) },
     Endpoint {
         method: Method::GET,
-        path: "/v2/models/{model}/versions/{version}",
-        answer: |call| done(model_metadata::answer(&call)),
-    },
-    Endpoint {
-        method: Method::GET,
-        path: "/v2/models/{model}/config",
+        path: "/v2/models/{model}[/versions/{version}]/config",
         answer: |call| done(model_config::answer(&call)),
     },
-    Endpoint {
-        method: Method::GET,
-        path: "/v2/models/{model}/versions/{version}/config",
-        answer: |call| done(model_config::answer(&call)),
-    },
-    Endpoint { method: Method::GET, path: "/v2/models/{model}/ready", answer: |call| done(model_ready::answer(&call)) },
-    Endpoint {
-        method: Method::GET,
-        path: "/v2/models/{model}/versions/{version}/ready",
-        answer: |call| done(model_ready::answer(&call)),
-    },
-    Endpoint { method: Method::GET, path: "/v2/models/{model}/stats", answer: |call| done(statistics::answer(&call)) },
-    Endpoint {
-        method: Method::GET,
-        path: "/v2/models/{model}/versions/{version}/stats",
-        answer: |call| done(statistics::answer(&call)),
-    },
-    Endpoint { method: Method::POST, path: "/v2/models/{model}/infer", answer: |call| Box::pin(infer::answer(call)) },
-    Endpoint {
-        method: Method::POST,
-        path: "/v2/models/{model}/versions/{version}/infer",
-        answer: |call| Box::pin(infer::answer(call)),
-    },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]/ready", answer: |call| done(model_ready::answer(&call)) },
+    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]/stats", answer: |call| done(statistics::answer(&call)) },
+    Endpoint { method: Method::POST, path: "/v2/models/{model}[/versions/{version}]/infer", answer: |call| Box::pin(infer::answer(call)) },
     Endpoint { method: Method::POST, path: "/v2/repository/index", answer: |call| Box::pin(repository::index(call)) },
     Endpoint {
         method: Method::POST,
@@ -98,12 +68,7 @@ static ENDPOINTS: &[Endpoint] = &[
         path: "/v2/repository/models/{model}/unload",
         answer: |call| Box::pin(repository::unload(call)),
     },
-    Endpoint { method: Method::POST, path: "/models/{model}/infer", answer: |call| Box::pin(arrays::infer(call)) },
-    Endpoint {
-        method: Method::POST,
-        path: "/models/{model}/versions/{version}/infer",
-        answer: |call| Box::pin(arrays::infer(call)),
-    },
+    Endpoint { method: Method::POST, path: "/models/{model}[/versions/{version}]/infer", answer: |call| Box::pin(arrays::infer(call)) },
     Endpoint { method: Method::POST, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
     // What `curl -T image.jpg` sends.
     Endpoint { method: Method::PUT, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
@@ -165,9 +130,24 @@ async fn pass_over_body(service: &Service, request: Request<Received>) {
 
 /// Returns the model and version in a path that matches the pattern; `None` if it does not match.
 fn matched(pattern: &str, words: &[String]) -> Option<(Option<String>, Option<String>)> {
+    let Some((before, rest)) = pattern.split_once('[') else { return matched_segments(segments(pattern), words) };
+    let (optional, after) = rest.split_once(']')?;
+    let with = || segments(before).chain(segments(optional)).chain(segments(after));
+    matched_segments(segments(before).chain(segments(after)), words).or_else(|| matched_segments(with(), words))
+}
+
+/// Returns the segments of a pattern, each of which begins with a slash.
+fn segments(pattern: &str) -> impl Iterator<Item = &str> {
+    pattern.split('/').skip(1)
+}
+
+fn matched_segments<'a>(
+    pattern: impl Iterator<Item = &'a str>,
+    words: &[String],
+) -> Option<(Option<String>, Option<String>)> {
     let (mut model, mut version) = (None, None);
     let mut given = words.iter();
-    for wanted in pattern.split('/').skip(1) {
+    for wanted in pattern {
         let word = given.next()?;
         match wanted {
             "{model}" => model = Some(word.clone()),
@@ -200,15 +180,37 @@ fn decoded(word: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SageMaker;
+
+    fn words(path: &str) -> Vec<String> {
+        path.split('/').skip(1).map(str::to_owned).collect()
+    }
 
     #[test]
     fn paths_are_matched_word_by_word() {
-        let words = |path: &str| path.split('/').skip(1).map(str::to_owned).collect::<Vec<_>>();
-        let pattern = "/v2/models/{model}/versions/{version}/infer";
-        let found = matched(pattern, &words("/v2/models/a b/versions/3/infer"));
-        assert_eq!(found, Some((Some("a b".to_owned()), Some("3".to_owned()))));
-        for path in ["/v2/models/a/infer", "/v2/models/a/versions/3", "/v2/models/a/versions/3/infer/x", "/"] {
-            assert_eq!(matched(pattern, &words(path)), None, "{path}");
+        let pattern = "/v2/models/{model}[/versions/{version}]/infer";
+        let found = |path: &str| matched(pattern, &words(path));
+        let model = || Some("a b".to_owned());
+        assert_eq!(found("/v2/models/a b/versions/3/infer"), Some((model(), Some("3".to_owned()))));
+        assert_eq!(found("/v2/models/a b/infer"), Some((model(), None)));
+        for path in ["/v2/models/a/versions/3", "/v2/models/a/versions/infer", "/v2/models/a/versions/3/infer/x", "/"] {
+            assert_eq!(found(path), None, "{path}");
+        }
+        let pattern = "/v2/models/{model}[/versions/{version}]";
+        assert_eq!(matched(pattern, &words("/v2/models/a b")), Some((model(), None)));
+        assert_eq!(matched(pattern, &words("/v2/models/a b/versions/3")), Some((model(), Some("3".to_owned()))));
+        assert_eq!(matched(pattern, &words("/v2/models/a b/versions")), None);
+        assert_eq!(matched("/predictions/{model}", &words("/predictions/a b")), Some((model(), None)));
+    }
+
+    #[test]
+    fn a_row_with_a_version_has_the_path_without_it_too() {
+        let tables = [ENDPOINTS, ADMIN, sagemaker::endpoints(SageMaker::Models)];
+        let versioned = |endpoint: &&Endpoint| endpoint.path.contains("{version}");
+        let rows: Vec<&Endpoint> = tables.into_iter().flatten().filter(versioned).collect();
+        assert!(!rows.is_empty());
+        for row in rows {
+            assert!(row.path.contains("[/versions/{version}]"), "{}: one row with an optional version", row.path);
         }
     }
 
