@@ -152,7 +152,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refusal::Outcome;
+    use crate::refusal::{Cause, Outcome};
 
     fn open(queue: &Arc<Queue>) -> Account {
         Account::open(queue)
@@ -167,7 +167,7 @@ mod tests {
         first.admit().expect("it has one");
         let second = open(&queue);
         let refused = second.add(41).expect_err("more than there is");
-        assert_eq!((refused.status.as_u16(), refused.outcome), (429, Outcome::Rejected));
+        assert_eq!((refused.cause, refused.outcome()), (Cause::Full, Outcome::Rejected));
         assert!(second.add(usize::MAX).is_err(), "the sum does not wrap");
         second.add(40).expect("room");
         second.admit().expect("a place");

@@ -1,8 +1,7 @@
 //! Bytes of responses that clients have not yet taken. See ACCOUNTING.md.
 
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::service::Begun;
-use hyper::StatusCode;
 use hyper::body::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -118,7 +117,7 @@ impl Answers {
             self.bytes(),
             self.limit
         );
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(1)
+        Refusal::new(Cause::Full, message).retry_after(1)
     }
 
     /// Charges the few bytes of a refusal, which is sent even when the bound is reached.
@@ -159,7 +158,7 @@ mod tests {
     fn small_answers_have_room_where_large_ones_have_none() {
         let answers = Answers::new(8 << 20);
         let large = answers.reserve(7 << 20).expect("room");
-        assert!(answers.reserve(SMALL + 1).is_err_and(|refusal| refusal.status.as_u16() == 429));
+        assert!(answers.reserve(SMALL + 1).is_err_and(|refusal| refusal.cause == Cause::Full));
         let small: Vec<_> = (0..16).map(|_| answers.reserve(SMALL).expect("room")).collect();
         assert!(answers.reserve(1).is_err());
         drop((large, small));

@@ -5,10 +5,10 @@ use crate::config::Config;
 use crate::encoding::{Encoded, Encoding, decode};
 use crate::protocol::WriteError;
 pub(crate) use crate::refusal::room;
-use crate::refusal::{Outcome, Refusal, no_memory};
+use crate::refusal::{Cause, Refusal, no_memory};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Frame, Incoming};
-use hyper::{HeaderMap, Request, StatusCode, Version};
+use hyper::{HeaderMap, Request, Version};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -194,7 +194,7 @@ impl RequestBody {
         loop {
             let frame = timeout_at(self.deadline, self.from.frame()).await.map_err(|_| {
                 let message = "the body of the request took too long to come";
-                Refusal::new(StatusCode::REQUEST_TIMEOUT, Outcome::Invalid, message).closing()
+                Refusal::new(Cause::SlowBody, message).closing()
             })?;
             let Some(frame) = frame else { return Ok(None) };
             let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() else { continue };
@@ -351,12 +351,12 @@ fn time_of(bytes: u64) -> Duration {
 /// Makes the refusal of a body that cannot be read, or that ends early.
 fn broken(error: &hyper::Error) -> Refusal {
     let gone = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
-    let outcome = if gone { Outcome::Cancelled } else { Outcome::Invalid };
-    Refusal::new(StatusCode::BAD_REQUEST, outcome, format!("the body of the request: {error}")).closing()
+    let cause = if gone { Cause::BrokenBody } else { Cause::Invalid };
+    Refusal::new(cause, format!("the body of the request: {error}")).closing()
 }
 
 /// Makes the refusal of a body that is longer than the limit.
 pub(crate) fn too_large(limit: u64) -> Refusal {
     let message = format!("the body of the request is larger than {limit} bytes, the limit of this server");
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, Outcome::Invalid, message).closing()
+    Refusal::new(Cause::TooLarge, message).closing()
 }

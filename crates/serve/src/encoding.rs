@@ -3,13 +3,12 @@
 use crate::account::{Account, Charge};
 use crate::answers::{AnswerCharge, Answers};
 use crate::background::{Background, JobKind, LONG};
-use crate::refusal::room;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal, room};
 use flate2::Compression;
 use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
+use hyper::HeaderMap;
 use hyper::body::{Buf, Bytes};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
-use hyper::{HeaderMap, StatusCode};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -55,7 +54,7 @@ impl Encoding {
             None if !name.is_empty() && name != "identity" => {
                 let name = crate::protocol::short(&name);
                 let message = format!("the encoding '{name}' is not supported: send gzip, deflate or identity");
-                Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message))
+                Err(Refusal::new(Cause::UnsupportedContent, message))
             }
             known => Ok(known),
         }
@@ -382,7 +381,7 @@ mod tests {
                     encoded.last().map(|_| ())
                 };
                 let refusal = all().expect_err("not right");
-                assert_eq!(refusal.status.as_u16(), 400, "{bytes:?}");
+                assert_eq!(refusal.cause, Cause::Invalid, "{bytes:?}");
                 assert!(refusal.message.contains(encoding.name()), "{}", refusal.message);
             }
         }

@@ -1,7 +1,7 @@
 //! Memory of the heads of open requests. See ACCOUNTING.md.
 
-use crate::refusal::{Outcome, Refusal};
-use hyper::{Request, StatusCode};
+use crate::refusal::{Cause, Refusal};
+use hyper::Request;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -53,11 +53,11 @@ impl Heads {
             () if fields > MOST_FIELDS => {
                 self.peak.fetch_add(bytes, Ordering::Relaxed);
                 let words = format!("the head has {fields} header fields; this server takes at most {MOST_FIELDS}");
-                Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Outcome::Invalid, words).closing())
+                Err(Refusal::new(Cause::HeadTooLarge, words).closing())
             }
             () if held > MOST_BYTES => {
                 let words = "the server holds the heads of too many open requests: try again in 1 s, or another server";
-                let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Rejected, words);
+                let refusal = Refusal::new(Cause::TooManyOpen, words);
                 Err(refusal.retry_after(1).closing())
             }
             () => Ok(()),
@@ -90,7 +90,7 @@ mod tests {
         let (held, checked) = heads.charge(&request(MOST_FIELDS, 10));
         assert!(checked.is_ok() && heads.bytes() > REQUEST + 64 * (FIELD + 12));
         let (many, checked) = heads.charge(&request(MOST_FIELDS + 1, 1));
-        assert_eq!(checked.expect_err("too many fields").status.as_u16(), 431);
+        assert_eq!(checked.expect_err("too many fields").cause, Cause::HeadTooLarge);
         drop((held, many));
         assert_eq!(heads.bytes(), 0);
         assert!(heads.take_peak() > REQUEST && heads.take_peak() == 0);
@@ -98,7 +98,7 @@ mod tests {
         let open: Vec<_> = (0..MOST_BYTES >> 20).map(|_| heads.charge(&large)).collect();
         assert!(open[0].1.is_ok() && open.last().is_some_and(|(_, checked)| checked.is_err()));
         let full = heads.charge(&request(0, 0)).1.expect_err("no room");
-        assert_eq!((full.status.as_u16(), full.retry_after), (503, Some(1)));
+        assert_eq!((full.cause, full.retry_after), (Cause::TooManyOpen, Some(1)));
         drop(open);
         assert!(heads.charge(&large).1.is_ok());
     }

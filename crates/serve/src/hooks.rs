@@ -3,8 +3,7 @@
 //! if they declare its tensors.
 
 use crate::protocol::Datatype;
-use crate::refusal::{Outcome, Refusal};
-use hyper::StatusCode;
+use crate::refusal::{Cause, Refusal};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -111,7 +110,7 @@ impl HookError {
             HookError::Refused(words) => (Refusal::invalid(words), None),
             HookError::Failed(words) => {
                 let message = "a hook of the model failed; the server's log says how";
-                (Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Hook, message), Some(words))
+                (Refusal::new(Cause::Hook, message), Some(words))
             }
         }
     }

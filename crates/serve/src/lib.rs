@@ -18,8 +18,8 @@
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
 //! | `preprocess`, `hooks` | preprocessing of images; functions of users |
 //! | `metrics`, `log`, `traces` | counters and histograms; log lines; spans for OpenTelemetry |
-//! | `grpc`, `status` | the same protocol over gRPC |
-//! | `refusal`, `error` | answers without results; errors of the start |
+//! | `grpc` | the same protocol over gRPC |
+//! | `refusal`, `status`, `error` | answers without results; their status over HTTP and gRPC; errors of the start |
 //! | `server`, `shared`, `listen` | connections, shutdown |
 //! | `connection`, `progress` | time limits of connections and of answers |
 //! | `body`, `encoding`, `answer` | bodies of requests and answers, and their compression |
@@ -71,7 +71,7 @@ pub use listen::{ListenAddr, Protocol};
 pub use log::{Level, LogForm, log_line};
 pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 pub use preprocess::Preprocess;
-pub use refusal::{Outcome, Refusal};
+pub use refusal::{Cause, Outcome, Refusal};
 pub use repository::IndexEntry;
 pub use server::Server;
 pub use settings::Configuration;

@@ -2,7 +2,9 @@
 
 mod sink;
 
-use crate::refusal::Outcome;
+use crate::refusal::{Cause, Outcome};
+use crate::status;
+use hyper::StatusCode;
 use serde_json::{Map, Value};
 use sink::Sink;
 use std::io;
@@ -66,17 +68,25 @@ pub(crate) struct Ended<'a> {
     pub(crate) id: Option<&'a str>,
     /// header `traceparent` of the client
     pub(crate) trace: Option<&'a str>,
-    pub(crate) outcome: Outcome,
-    /// HTTP status, also for calls over gRPC
-    pub(crate) status: u16,
-    /// reason for which it has no results
+    /// cause of its refusal; none: it has results
+    pub(crate) cause: Option<Cause>,
+    /// message of the refusal
     pub(crate) reason: Option<&'a str>,
     pub(crate) time: Duration,
 }
 
 impl Ended<'_> {
+    fn outcome(&self) -> Outcome {
+        self.cause.map_or(Outcome::Success, Cause::outcome)
+    }
+
+    /// Returns the HTTP status, also for calls over gRPC.
+    fn status(&self) -> u16 {
+        self.cause.map_or(StatusCode::OK, status::of_http).as_u16()
+    }
+
     fn level(&self) -> Level {
-        match self.outcome {
+        match self.outcome() {
             Outcome::Success | Outcome::Invalid | Outcome::Cancelled => Level::Info,
             Outcome::Rejected | Outcome::Late | Outcome::Unavailable | Outcome::Memory => Level::Warning,
             Outcome::Failed | Outcome::Device | Outcome::Hook => Level::Error,
@@ -106,8 +116,8 @@ impl Log {
         let mut facts: Vec<(&str, Value)> = vec![
             ("model", of.model.into()),
             ("version", of.version.into()),
-            ("outcome", of.outcome.name().into()),
-            ("status", of.status.into()),
+            ("outcome", of.outcome().name().into()),
+            ("status", of.status().into()),
             ("seconds", of.time.as_secs_f64().into()),
         ];
         facts.extend(of.reason.map(|reason| ("reason", reason.into())));

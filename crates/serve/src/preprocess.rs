@@ -1,8 +1,6 @@
 //! Preprocessing of images: decoding, resizing, cropping and scaling by a model's settings.
 
-use crate::refusal::room;
-use crate::refusal::{Outcome, Refusal};
-use hyper::StatusCode;
+use crate::refusal::{Cause, Refusal, room};
 use mxrt_io::DataError;
 use mxrt_io::image::{Channels, decode, head};
 use mxrt_kernels::Serial;
@@ -66,9 +64,7 @@ fn bounded([rows, columns]: [usize; 2], most: usize, what: &str) -> Result<usize
 
 fn unreadable(error: &DataError) -> Refusal {
     match error {
-        DataError::Memory(_) => {
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, format!("the image: {error}")).retry_after(1)
-        }
+        DataError::Memory(_) => Refusal::new(Cause::Memory, format!("the image: {error}")).retry_after(1),
         _ => Refusal::invalid(format!("the image: {error}")),
     }
 }
@@ -237,6 +233,6 @@ mod tests {
         preprocess.run(&png(10, 10, |_, _, _| 7), DType::F32, 100, &mut charge).expect("an input");
         assert_eq!(charged, [700, 12 * 5]);
         let none = preprocess.run(&png(10, 10, |_, _, _| 7), DType::F32, 100, &mut |_| Err(Refusal::late()));
-        assert!(none.is_err_and(|refusal| refusal.outcome == Outcome::Late));
+        assert!(none.is_err_and(|refusal| refusal.cause == Cause::Late));
     }
 }

@@ -1,7 +1,6 @@
 //! Bounds on the number and bytes of requests, of all models and of each.
 
-use crate::refusal::{Outcome, Refusal};
-use hyper::StatusCode;
+use crate::refusal::{Cause, Refusal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -85,7 +84,7 @@ impl Queue {
         // The last admitted request waits for all others, so its time is the time for a full queue.
         let seconds = self.usual_micros.load(Ordering::Relaxed).div_ceil(1_000_000).max(1);
         let message = format!("{} is full ({limit} {what}): try again in {seconds} s, or another server", self.name);
-        Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(seconds)
+        Refusal::new(Cause::Full, message).retry_after(seconds)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Refusals: responses without results, with their status and their outcome in metrics.
+//! Refusals: responses without results, with their cause and their outcome in metrics. They are the
+//! same over every transport; `status.rs` gives the status of a cause over HTTP and gRPC.
 
-use hyper::StatusCode;
 use mxrt_engine::{Details, FailureKind, OpError};
 use std::time::Duration;
 
@@ -76,15 +76,93 @@ impl Outcome {
     }
 }
 
+/// Cause of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// wrong content of a request
+    Invalid,
+    /// path, model or version that does not exist
+    NotFound,
+    /// lack of a known token
+    Unauthenticated,
+    /// method of HTTP that the path does not take
+    WrongMethod,
+    /// form of the response that the server does not write
+    NotAcceptable,
+    /// content type or encoding that the server does not read
+    UnsupportedContent,
+    /// method or encoding of gRPC that the server does not have
+    Unimplemented,
+    /// contradiction to the models that the server has
+    Conflict,
+    /// body above a limit
+    TooLarge,
+    /// head above a limit
+    HeadTooLarge,
+    /// body that takes too long to arrive
+    SlowBody,
+    /// body that ends early because its client has gone
+    BrokenBody,
+    /// client that has gone before its response
+    ClientGone,
+    /// call that was cancelled
+    Cancelled,
+    /// full queue
+    Full,
+    /// too many open requests
+    TooManyOpen,
+    /// profiler that is in use
+    InUse,
+    /// missed deadline
+    Late,
+    /// server that is about to end, or model that does not serve now
+    Unavailable,
+    /// lack of memory, for now
+    Memory,
+    /// lack of memory until another model is unloaded
+    NoRoom,
+    /// failed model
+    Failed,
+    /// failed device
+    Device,
+    /// failed hook
+    Hook,
+}
+
+impl Cause {
+    /// Returns the outcome of a request that is refused for this cause.
+    pub const fn outcome(self) -> Outcome {
+        match self {
+            Cause::Invalid
+            | Cause::NotFound
+            | Cause::Unauthenticated
+            | Cause::WrongMethod
+            | Cause::NotAcceptable
+            | Cause::UnsupportedContent
+            | Cause::Unimplemented
+            | Cause::Conflict
+            | Cause::TooLarge
+            | Cause::HeadTooLarge
+            | Cause::SlowBody => Outcome::Invalid,
+            Cause::BrokenBody | Cause::ClientGone | Cause::Cancelled => Outcome::Cancelled,
+            Cause::Full | Cause::TooManyOpen | Cause::InUse => Outcome::Rejected,
+            Cause::Late => Outcome::Late,
+            Cause::Unavailable => Outcome::Unavailable,
+            Cause::Memory | Cause::NoRoom => Outcome::Memory,
+            Cause::Failed => Outcome::Failed,
+            Cause::Device => Outcome::Device,
+            Cause::Hook => Outcome::Hook,
+        }
+    }
+}
+
 /// Response to a request that gets no results.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// HTTP status
-    pub status: StatusCode,
+    /// cause, from which the status over each transport follows
+    pub cause: Cause,
     /// code of the error, such as `MX-SHAPE`
     pub code: &'static str,
-    /// outcome for metrics
-    pub outcome: Outcome,
     /// message for the client
     pub message: String,
     /// seconds after which the client should try again
@@ -96,10 +174,15 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Makes a refusal with this status.
-    pub fn new(status: StatusCode, outcome: Outcome, message: impl Into<String>) -> Refusal {
+    /// Makes a refusal for this cause.
+    pub fn new(cause: Cause, message: impl Into<String>) -> Refusal {
         let message = bounded(message.into());
-        Refusal { status, code: outcome.code(), outcome, message, retry_after: None, close: false, allow: None }
+        Refusal { cause, code: cause.outcome().code(), message, retry_after: None, close: false, allow: None }
+    }
+
+    /// Returns the outcome of the request for metrics.
+    pub fn outcome(&self) -> Outcome {
+        self.cause.outcome()
     }
 
     /// Gives the refusal the code of a kind of failure.
@@ -110,23 +193,23 @@ impl Refusal {
 
     /// Makes the refusal of a wrong request.
     pub fn invalid(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::BAD_REQUEST, Outcome::Invalid, message)
+        Refusal::new(Cause::Invalid, message)
     }
 
     /// Makes the refusal of a request for a path, model or version that does not exist.
     pub fn not_found(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::NOT_FOUND, Outcome::Invalid, message)
+        Refusal::new(Cause::NotFound, message)
     }
 
     /// Makes the refusal of a request for which the model or the server failed.
     pub fn failed(message: impl Into<String>) -> Refusal {
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed, message)
+        Refusal::new(Cause::Failed, message)
     }
 
     /// Makes the refusal of a request whose deadline has passed.
     pub fn late() -> Refusal {
         let message = "the deadline passed before the result was there: 'timeout' or the server's deadline says it";
-        Refusal::new(StatusCode::GATEWAY_TIMEOUT, Outcome::Late, message)
+        Refusal::new(Cause::Late, message)
     }
 
     /// Makes the refusal of a request that would end after its deadline, `time` from now.
@@ -135,13 +218,13 @@ impl Refusal {
             "the deadline would pass before the result was there: it is about {:.3} s away by what waits",
             time.as_secs_f64()
         );
-        Refusal::new(StatusCode::GATEWAY_TIMEOUT, Outcome::Late, message)
+        Refusal::new(Cause::Late, message)
     }
 
     /// Makes the refusal of a request while the server is about to end.
     pub fn draining() -> Refusal {
         let message = "the server is about to end and takes no new requests: send it to another one";
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Unavailable, message).retry_after(1).closing()
+        Refusal::new(Cause::Unavailable, message).retry_after(1).closing()
     }
 
     /// Sets the number of seconds after which the client should try again.
@@ -173,16 +256,16 @@ impl Refusal {
 
     /// Translates the failure of a model that ran.
     pub fn of_failure(details: &Details) -> Refusal {
-        let (status, outcome) = match details.kind {
+        let cause = match details.kind {
             FailureKind::Deadline => return Refusal::late(),
-            FailureKind::Memory => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory),
-            FailureKind::Device => (StatusCode::SERVICE_UNAVAILABLE, Outcome::Device),
+            FailureKind::Memory => Cause::Memory,
+            FailureKind::Device => Cause::Device,
             FailureKind::Shutdown => return Refusal::draining(),
-            FailureKind::Cancelled => (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Cancelled),
-            _ => (StatusCode::INTERNAL_SERVER_ERROR, Outcome::Failed),
+            FailureKind::Cancelled => Cause::Cancelled,
+            _ => Cause::Failed,
         };
-        let refusal = Refusal::new(status, outcome, text(details)).of_kind(details.kind);
-        if status == StatusCode::SERVICE_UNAVAILABLE { refusal.retry_after(1) } else { refusal }
+        let refusal = Refusal::new(cause, text(details)).of_kind(details.kind);
+        if matches!(cause, Cause::Memory | Cause::Device) { refusal.retry_after(1) } else { refusal }
     }
 }
 
@@ -215,7 +298,7 @@ pub(crate) fn room<T>(to: &mut Vec<T>, more: usize) -> Result<(), Refusal> {
 /// Makes the refusal of a request for which there is no memory.
 pub(crate) fn no_memory(bytes: usize) -> Refusal {
     let message = format!("there is no memory for {bytes} bytes of the request: try again in 1 s, or another server");
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
+    Refusal::new(Cause::Memory, message).retry_after(1)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::error::StartError;
 use crate::heads::MOST_FIELDS;
 use crate::listen::{self, ListenAddr, Listener, Protocol, SocketFile};
 use crate::log::{Level, Log};
-use crate::refusal::Refusal;
+use crate::refusal::{Cause, Refusal};
 use crate::repository::{IndexEntry, Repository};
 use crate::service::Service;
 use crate::settings::Configuration;
@@ -20,13 +20,13 @@ use crate::shared::{LifeStage, Shared};
 use crate::tls::Acceptors;
 use crate::tokens::Tokens;
 use crate::traces::Span;
-use crate::{endpoints, grpc, rest};
+use crate::{endpoints, grpc, rest, status};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
 };
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use mxrt_engine::Engine;
@@ -470,7 +470,7 @@ fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: 
     let body = serde_json::json!({ "error": refusal.message, "code": refusal.code }).to_string().into_bytes();
     let bytes = answers.count(body.len()).pay(body, None);
     let mut response = whole_or_head(bytes, busy, head);
-    *response.status_mut() = refusal.status;
+    *response.status_mut() = status::of_http(refusal.cause);
     let headers = response.headers_mut();
     if let Some(value) = refusal.allow.and_then(|allow| HeaderValue::from_str(&allow).ok()) {
         headers.insert(ALLOW, value);
@@ -479,7 +479,7 @@ fn refused(refusal: Refusal, version: Version, head: bool, busy: Busy, answers: 
     if let Some(seconds) = refusal.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    if refusal.status == StatusCode::UNAUTHORIZED {
+    if refusal.cause == Cause::Unauthenticated {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     // HTTP/2 has no such header, as other requests of the connection continue.

@@ -1,11 +1,11 @@
 //! Bearer tokens from a file, one of which each request must have.
 
 use crate::log::Log;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::regular;
 use crate::watched::Watched;
+use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
-use hyper::{HeaderMap, StatusCode};
 use std::path::PathBuf;
 
 /// Shortest token, in characters. Shorter ones are guessed too easily.
@@ -33,7 +33,7 @@ impl Tokens {
             return Ok(());
         }
         let message = "this server wants a token: the header 'Authorization: Bearer TOKEN'";
-        Err(Refusal::new(StatusCode::UNAUTHORIZED, Outcome::Invalid, message))
+        Err(Refusal::new(Cause::Unauthenticated, message))
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
         {
             assert!(!check(wrong), "{wrong}");
         }
-        assert!(tokens.check(&HeaderMap::new()).is_err_and(|refusal| refusal.status == StatusCode::UNAUTHORIZED));
+        assert!(tokens.check(&HeaderMap::new()).is_err_and(|refusal| refusal.cause == Cause::Unauthenticated));
         for content in ["", "# nothing\n", "short\n", "0123456789 abcdef\n"] {
             std::fs::write(&file, content).expect("a file");
             assert!(Tokens::new(file.clone(), &log).is_err(), "{content:?}");

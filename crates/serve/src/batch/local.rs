@@ -141,10 +141,10 @@ impl Drop for LocalBatcher {
 }
 
 fn error(refusal: &Refusal) -> OpError {
-    if refusal.outcome == Outcome::Late {
+    if refusal.outcome() == Outcome::Late {
         return OpError::new(FailureKind::Deadline, "the deadline passed before the result was there");
     }
-    let kind = match refusal.outcome {
+    let kind = match refusal.outcome() {
         Outcome::Invalid => FailureKind::Value,
         Outcome::Memory => FailureKind::Memory,
         Outcome::Device => FailureKind::Device,

@@ -319,7 +319,7 @@ async fn run<C: Calls>(turn: ComputePermit<C>, batch: Vec<Member<WaitingRequest>
                 let _ = member.work.answer.send(answer);
             }
         }
-        Err(refusal) if matches!(refusal.outcome, Outcome::Device | Outcome::Unavailable) => {
+        Err(refusal) if matches!(refusal.outcome(), Outcome::Device | Outcome::Unavailable) => {
             for member in batch {
                 let _ = member.work.answer.send(Err(refusal.clone()));
             }

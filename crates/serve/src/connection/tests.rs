@@ -11,6 +11,7 @@ use crate::heads::Heads;
 use crate::listen::Protocol;
 use crate::queue::Queue;
 use crate::server::connections_of;
+use crate::status;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -51,7 +52,7 @@ async fn answer(request: Request<Received>, busy: Busy, answers: Arc<Answers>) -
             let config = Config { max_body: 1 << 30, ..Config::default() };
             let account = Account::open(&Queue::new("the queue", 1, 1 << 20));
             let mut body = RequestBody::small(request.into_body(), &config, &account).expect("no length is given");
-            (0, body.take(None).await.expect_err("it never ends").status.as_u16())
+            (0, status::of_http(body.take(None).await.expect_err("it never ends").cause).as_u16())
         }
         length => (length[1..].parse().expect("a length"), 200),
     };

@@ -12,11 +12,11 @@ use crate::model::{Feed, Model, TensorInfo, TensorPart};
 use crate::preprocess::is_image;
 use crate::protocol::forms::{self, Field};
 use crate::protocol::{npy, numbers, recordio, short};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::server::Answer;
 use crate::service::{Schedule, Service, hooked};
+use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use hyper::{HeaderMap, StatusCode};
 use mxrt_tensor::{DType, NDArray, Shape, TensorType};
 use response::Encode;
 pub(super) use response::ResponseFormat;
@@ -321,5 +321,5 @@ fn check_file(content_type: &str, body: &[u8]) -> Result<(), Refusal> {
     let words = "send application/json, text/csv, application/x-npy, application/x-npz, application/x-image, \
                  multipart/form-data or application/x-recordio-protobuf";
     let message = format!("bodies of {} are not read: {words}", short(content_type));
-    Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message))
+    Err(Refusal::new(Cause::UnsupportedContent, message))
 }

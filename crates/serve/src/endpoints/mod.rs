@@ -20,11 +20,11 @@ mod statistics;
 use crate::account::Account;
 use crate::answer::Answer;
 use crate::body::{Received, RequestBody};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::service::Service;
 use crate::shared::Shared;
 use call::{Endpoint, EndpointCall, done};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request};
 use std::sync::Arc;
 
 /// Set of paths that a port serves.
@@ -38,7 +38,11 @@ pub(crate) enum Paths {
 
 /// Endpoints for operators, served on the admin port.
 static ADMIN: &[Endpoint] = &[
-    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]/plan", answer: |call| Box::pin(plan::answer(call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}[/versions/{version}]/plan",
+        answer: |call| Box::pin(plan::answer(call)),
+    },
     Endpoint { method: Method::POST, path: "/v2/profile", answer: |call| Box::pin(profile::answer(call)) },
 ];
 
@@ -48,15 +52,31 @@ static ENDPOINTS: &[Endpoint] = &[
     Endpoint { method: Method::GET, path: "/v2/health/ready", answer: |call| done(health::ready(&call)) },
     Endpoint { method: Method::GET, path: "/v2", answer: |call| done(server_metadata::answer(&call)) },
     Endpoint { method: Method::GET, path: "/v2/models/stats", answer: |call| done(statistics::answer(&call)) },
-    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]", answer: |call| done(model_metadata::answer(&call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}[/versions/{version}]",
+        answer: |call| done(model_metadata::answer(&call)),
+    },
     Endpoint {
         method: Method::GET,
         path: "/v2/models/{model}[/versions/{version}]/config",
         answer: |call| done(model_config::answer(&call)),
     },
-    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]/ready", answer: |call| done(model_ready::answer(&call)) },
-    Endpoint { method: Method::GET, path: "/v2/models/{model}[/versions/{version}]/stats", answer: |call| done(statistics::answer(&call)) },
-    Endpoint { method: Method::POST, path: "/v2/models/{model}[/versions/{version}]/infer", answer: |call| Box::pin(infer::answer(call)) },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}[/versions/{version}]/ready",
+        answer: |call| done(model_ready::answer(&call)),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/v2/models/{model}[/versions/{version}]/stats",
+        answer: |call| done(statistics::answer(&call)),
+    },
+    Endpoint {
+        method: Method::POST,
+        path: "/v2/models/{model}[/versions/{version}]/infer",
+        answer: |call| Box::pin(infer::answer(call)),
+    },
     Endpoint { method: Method::POST, path: "/v2/repository/index", answer: |call| Box::pin(repository::index(call)) },
     Endpoint {
         method: Method::POST,
@@ -68,7 +88,11 @@ static ENDPOINTS: &[Endpoint] = &[
         path: "/v2/repository/models/{model}/unload",
         answer: |call| Box::pin(repository::unload(call)),
     },
-    Endpoint { method: Method::POST, path: "/models/{model}[/versions/{version}]/infer", answer: |call| Box::pin(arrays::infer(call)) },
+    Endpoint {
+        method: Method::POST,
+        path: "/models/{model}[/versions/{version}]/infer",
+        answer: |call| Box::pin(arrays::infer(call)),
+    },
     Endpoint { method: Method::POST, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
     // What `curl -T image.jpg` sends.
     Endpoint { method: Method::PUT, path: "/predictions/{model}", answer: |call| Box::pin(arrays::predictions(call)) },
@@ -108,7 +132,7 @@ pub(crate) async fn route(shared: Arc<Shared>, request: Request<Received>, paths
     }
     let takes = others.join(", ");
     let message = format!("this path takes {takes}, not {}", request.method());
-    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, Outcome::Invalid, message);
+    let refusal = Refusal::new(Cause::WrongMethod, message);
     Err(Refusal { allow: Some(takes), ..refusal })
 }
 

@@ -3,8 +3,7 @@
 use super::call::{EndpointCall, number};
 use crate::answer::Answer;
 use crate::background::JobKind;
-use crate::refusal::{Outcome, Refusal};
-use hyper::StatusCode;
+use crate::refusal::{Cause, Refusal};
 use mxrt_engine::profile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,7 +20,7 @@ struct Profiling;
 
 impl Profiling {
     fn begin() -> Result<Profiling, Refusal> {
-        let refused = |words: &str| Refusal::new(StatusCode::CONFLICT, Outcome::Rejected, words);
+        let refused = |words: &str| Refusal::new(Cause::InUse, words);
         if TAKEN.swap(true, Ordering::SeqCst) {
             return Err(refused("another profile is being taken: ask again when it has ended"));
         }

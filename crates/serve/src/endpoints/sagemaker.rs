@@ -12,10 +12,10 @@ use crate::config::SageMaker;
 use crate::model::Model;
 use crate::protocol::request::InferRequest;
 use crate::protocol::{forms, recordio, short};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::service::{Change, Schedule};
 use hyper::header::ACCEPT;
-use hyper::{HeaderMap, Method, StatusCode};
+use hyper::{HeaderMap, Method};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ fn wanted(headers: &HeaderMap) -> Result<ResponseFormat, Refusal> {
     form.ok_or_else(|| {
         let words = "the answer is there as application/json, application/x-npy, text/csv or";
         let message = format!("{words} {}, and not as '{}' (Accept)", recordio::CONTENT_TYPE, short(accept));
-        Refusal::new(StatusCode::NOT_ACCEPTABLE, Outcome::Invalid, message)
+        Refusal::new(Cause::NotAcceptable, message)
     })
 }
 
@@ -182,7 +182,7 @@ async fn load(call: EndpointCall) -> Result<Answer, Refusal> {
 async fn refuse_load(call: EndpointCall) -> Result<Answer, Refusal> {
     json_body(&call.shared, call.request).await?;
     let message = "this container serves one model; with SAGEMAKER_MULTI_MODEL=true it loads others";
-    Err(Refusal::new(StatusCode::CONFLICT, Outcome::Invalid, message))
+    Err(Refusal::new(Cause::Conflict, message))
 }
 
 async fn unload(call: EndpointCall) -> Result<Answer, Refusal> {
@@ -215,6 +215,6 @@ mod tests {
         assert!(matches!(form("*/*"), Ok(ResponseFormat::Lists)));
         assert!(matches!(form("image/png, application/X-NPY;q=0.5"), Ok(ResponseFormat::Numpy)));
         assert!(matches!(form("text/csv"), Ok(ResponseFormat::Csv)));
-        assert_eq!(form("image/png").err().map(|refusal| refusal.status), Some(StatusCode::NOT_ACCEPTABLE));
+        assert_eq!(form("image/png").err().map(|refusal| refusal.cause), Some(Cause::NotAcceptable));
     }
 }

@@ -6,14 +6,14 @@ use crate::answers::AnswerCharge;
 use crate::body::{Received, RequestBody};
 use crate::connection::Busy;
 use crate::encoding::{Encoding, Written, compressed};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::service::{Begun, Service};
 use crate::shared::Shared;
 use crate::status::trailers;
 use hyper::body::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, Response, StatusCode};
+use hyper::{HeaderMap, Request, Response};
 use prost::Message;
 use std::future::Future;
 use std::pin::Pin;
@@ -62,7 +62,7 @@ impl GrpcCall {
         let kind = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("application/grpc") || kind.starts_with("application/grpc-web") {
             let message = "this port speaks gRPC over HTTP/2 alone: the content type is application/grpc";
-            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Outcome::Invalid, message));
+            return Err(Refusal::new(Cause::UnsupportedContent, message));
         }
         let service = &shared.service;
         let timeout = timeout(&head)?;
@@ -81,7 +81,7 @@ impl GrpcCall {
             (_, Ok(None)) => return Err(Refusal::invalid("a message is compressed; grpc-encoding does not say how")),
             (_, Err(refusal)) => {
                 let message = refusal.message.clone();
-                return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
+                return Err(Refusal::new(Cause::Unimplemented, message));
             }
         };
         let length = length.iter().fold(0usize, |length, byte| (length << 8) | usize::from(*byte));

@@ -25,10 +25,10 @@ mod request;
 use crate::answer::AnswerBody;
 use crate::body::Received;
 use crate::connection::Busy;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::shared::Shared;
 use call::{Answering, GrpcCall, unary};
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use std::sync::Arc;
 
 /// Method of a service, and its handler.
@@ -102,7 +102,7 @@ async fn route(shared: Arc<Shared>, request: Request<Received>) -> Result<call::
         };
         let name = crate::protocol::short(path.trim_start_matches('/'));
         let message = format!("this server has no method '{name}': {instead}");
-        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, Outcome::Invalid, message));
+        return Err(Refusal::new(Cause::Unimplemented, message));
     };
     (method.answer)(GrpcCall::new(shared, request)?).await
 }

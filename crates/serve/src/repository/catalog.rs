@@ -4,8 +4,7 @@
 use crate::metrics::ModelMetrics;
 use crate::model::Model;
 use crate::protocol::short;
-use crate::refusal::{Outcome, Refusal};
-use hyper::StatusCode;
+use crate::refusal::{Cause, Refusal};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -169,7 +168,7 @@ fn unavailable(name: &str, version: Option<&Version>) -> Refusal {
         _ => "does not serve".to_owned(),
     };
     let message = format!("the model '{name}' {why}");
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Unavailable, message).retry_after(1)
+    Refusal::new(Cause::Unavailable, message).retry_after(1)
 }
 
 #[cfg(test)]
@@ -195,12 +194,12 @@ mod tests {
         assert_eq!(catalog.missing(), Some("m"));
         let refused = |name, version| {
             let refusal = catalog.find(name, version).expect_err("it does not serve");
-            (refusal.status.as_u16(), refusal.message)
+            (refusal.cause, refusal.message)
         };
-        assert_eq!(refused("m", Some("1")), (503, "the model 'm' does not serve: no file".to_owned()));
-        assert_eq!(refused("m", None), (503, "the model 'm' is being loaded".to_owned()));
-        assert_eq!(refused("m", Some("3")).0, 404);
-        assert_eq!(refused("n", None), (404, "there is no model 'n'; there are m".to_owned()));
+        assert_eq!(refused("m", Some("1")), (Cause::Unavailable, "the model 'm' does not serve: no file".to_owned()));
+        assert_eq!(refused("m", None), (Cause::Unavailable, "the model 'm' is being loaded".to_owned()));
+        assert_eq!(refused("m", Some("3")).0, Cause::NotFound);
+        assert_eq!(refused("n", None), (Cause::NotFound, "there is no model 'n'; there are m".to_owned()));
         let states: Vec<_> = catalog.index().iter().map(|entry| entry.state).collect();
         assert_eq!(states, ["UNAVAILABLE", "LOADING"]);
     }

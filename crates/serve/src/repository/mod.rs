@@ -26,13 +26,12 @@ use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
 use crate::log::{Level, Log};
 use crate::model::{Model, ModelSpec};
-use crate::refusal::{Outcome, Refusal, bounded};
+use crate::refusal::{Cause, Refusal, bounded};
 use crate::settings::{Configuration, OfModels, check_name};
 use crate::turns::Turns;
 use apply::settle;
 pub(crate) use folder::SETTINGS;
 use folder::{FoundModel, FoundVersion, Stamp};
-use hyper::StatusCode;
 use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
 use mxrt_graph::BuildOptions;
 use serde_json::Value;
@@ -176,7 +175,7 @@ impl Repository {
     pub(crate) fn find(&self, name: &str, version: Option<&str>) -> Option<Result<Arc<Model>, Refusal>> {
         let catalog = self.catalog();
         match catalog.find(name, version) {
-            Err(refusal) if refusal.status != StatusCode::NOT_FOUND && catalog.is_evicted(name) => None,
+            Err(refusal) if refusal.cause != Cause::NotFound && catalog.is_evicted(name) => None,
             found => Some(found),
         }
     }
@@ -264,9 +263,7 @@ impl Repository {
         done.map_err(|trouble| {
             let message = format!("the model '{name}' was not loaded: {}", trouble.words);
             match trouble.kind {
-                FailureKind::Memory => {
-                    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, message).retry_after(1)
-                }
+                FailureKind::Memory => Refusal::new(Cause::Memory, message).retry_after(1),
                 _ => Refusal::failed(message),
             }
         })
@@ -285,7 +282,7 @@ impl Repository {
         let configured = self.configured();
         if configured.given(name).is_some() {
             let message = format!("the model '{}' is loaded already", crate::protocol::short(name));
-            return Err(Refusal::new(StatusCode::CONFLICT, Outcome::Invalid, message));
+            return Err(Refusal::new(Cause::Conflict, message));
         }
         let settings = configured.of_models.settings_in(name, folder).map_err(Refusal::invalid)?;
         let spec = ModelSpec { name: name.to_owned(), settings };
@@ -294,7 +291,7 @@ impl Repository {
             let message = format!("the model '{name}' was not loaded: {}", trouble.words);
             return Err(match trouble.kind {
                 // The platform unloads another model and tries again.
-                FailureKind::Memory => Refusal::new(StatusCode::INSUFFICIENT_STORAGE, Outcome::Memory, message),
+                FailureKind::Memory => Refusal::new(Cause::NoRoom, message),
                 _ if !folder.exists() => Refusal::not_found(message),
                 _ => Refusal::invalid(message),
             });

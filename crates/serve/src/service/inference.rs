@@ -11,9 +11,9 @@ use crate::batch::{Calls, Holds};
 use crate::log::Ended;
 use crate::model::Model;
 use crate::protocol::short;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Outcome, Refusal};
 use crate::traces::{Times, Traced};
-use hyper::{HeaderMap, StatusCode};
+use hyper::HeaderMap;
 use mxrt_engine::memory::Block;
 use mxrt_graph::CallOptions;
 use mxrt_tensor::{Context, DType, NDArray, TensorType};
@@ -28,9 +28,10 @@ const USUAL_PRIORITY: i32 = 5;
 
 /// Result of a request that has ended.
 struct End {
-    outcome: Outcome,
-    /// status and message of a refusal
-    refused: Option<(u16, String)>,
+    /// cause of its refusal; none: it has results
+    cause: Option<Cause>,
+    /// message of the refusal, if requests are logged
+    reason: Option<String>,
 }
 
 /// Inference request that has begun, see [`Service::begin`].
@@ -213,8 +214,8 @@ impl Inference {
     pub(crate) fn end(mut self, refusal: Option<&Refusal>) -> Option<Begun> {
         let wanted = self.service.config.log_requests;
         self.ended = Some(End {
-            outcome: refusal.map_or(Outcome::Success, |refusal| refusal.outcome),
-            refused: refusal.filter(|_| wanted).map(|refusal| (refusal.status.as_u16(), refusal.message.clone())),
+            cause: refusal.map(|refusal| refusal.cause),
+            reason: refusal.filter(|_| wanted).map(|refusal| refusal.message.clone()),
         });
         self.begun.take()
     }
@@ -224,10 +225,11 @@ impl Drop for Inference {
     fn drop(&mut self) {
         let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &*model.metrics);
         let time = self.began.elapsed();
-        let (outcome, refused) = match self.ended.take() {
-            Some(End { outcome, refused }) => (outcome, refused),
-            None => (Outcome::Cancelled, Some((499, "the client has gone".to_owned()))),
-        };
+        let End { cause, reason } = self
+            .ended
+            .take()
+            .unwrap_or_else(|| End { cause: Some(Cause::ClientGone), reason: Some("the client has gone".to_owned()) });
+        let outcome = cause.map_or(Outcome::Success, Cause::outcome);
         metrics.ended(outcome, self.rows, time);
         if let Some(traced) = self.traced {
             let times = Times { began: self.began, computed: self.computed };
@@ -239,9 +241,8 @@ impl Drop for Inference {
             version: self.model.as_ref().map_or("", |model| &model.version),
             id: self.id.as_deref(),
             trace: self.trace.as_deref(),
-            outcome,
-            status: refused.as_ref().map_or(200, |(status, _)| *status),
-            reason: refused.as_ref().map(|(_, reason)| reason.as_str()),
+            cause,
+            reason: reason.as_deref(),
             time,
         });
     }
@@ -257,9 +258,7 @@ async fn in_time<T>(deadline: Option<Instant>, work: impl Future<Output = Result
 
 /// Allocates memory for the elements of an input. The caller charges it to the request.
 pub(crate) fn memory(service: &Service, bytes: usize) -> Result<Block, Refusal> {
-    service.engine.memory().alloc(bytes).map_err(|error| {
-        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Memory, error.to_string()).retry_after(1)
-    })
+    service.engine.memory().alloc(bytes).map_err(|error| Refusal::new(Cause::Memory, error.to_string()).retry_after(1))
 }
 
 /// Makes an input whose elements are in `block`.

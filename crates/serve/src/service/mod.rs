@@ -21,10 +21,9 @@ use crate::config::{Config, Control};
 use crate::metrics::ModelMetrics;
 use crate::model::Model;
 use crate::queue::Queue;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Cause, Refusal};
 use crate::repository::{IndexEntry, Repository, Version};
 use crate::traces::Traces;
-use hyper::StatusCode;
 use mxrt_engine::Engine;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,7 +65,7 @@ impl Waits<'_> {
             return Ok(waits);
         }
         let message = format!("{CHANGES} calls wait to load or unload a model: try again in 1 s");
-        Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, Outcome::Rejected, message).retry_after(1))
+        Err(Refusal::new(Cause::Full, message).retry_after(1))
     }
 }
 
@@ -169,7 +168,7 @@ impl Service {
         }
         if let Some(name) = self.repository.catalog().missing() {
             let message = format!("the model '{name}', which the server needs, does not serve");
-            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, Outcome::Unavailable, message).retry_after(1));
+            return Err(Refusal::new(Cause::Unavailable, message).retry_after(1));
         }
         self.queue.check()
     }
@@ -213,7 +212,7 @@ impl Service {
             Some(_) => Ok(()),
         };
         match self.background.run(JobKind::Change, Some(account), job).await {
-            Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => Err(refusal),
+            Err(refusal) if matches!(refusal.cause, Cause::Memory | Cause::Unavailable) => Err(refusal),
             // The catalog says why it does not serve.
             _ => self.repository.catalog().find(name, version),
         }
@@ -231,7 +230,7 @@ impl Service {
     /// Returns the result of [`Service::model_ready`]. Fails if there is no such model or version.
     pub(crate) fn is_model_ready(&self, name: &str, version: Option<&str>) -> Result<bool, Refusal> {
         match self.model_ready(name, version) {
-            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(refusal),
+            Err(refusal) if refusal.cause == Cause::NotFound => Err(refusal),
             ready => Ok(ready.is_ok()),
         }
     }

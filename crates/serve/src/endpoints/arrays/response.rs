@@ -223,7 +223,7 @@ fn numbers_of(info: &TensorInfo, guard: &ReadGuard<'_>, to: &mut Vec<u8>) -> Res
     room(to, head.len())?;
     to.extend_from_slice(head.as_bytes());
     numbers::write(tensor.bytes(), tensor.dtype, to).map_err(|error| match unwritten(error) {
-        refusal if refusal.outcome == Outcome::Invalid => {
+        refusal if refusal.outcome() == Outcome::Invalid => {
             Refusal::invalid(format!("output '{}': {}", info.name, refusal.message))
         }
         refusal => refusal,
