@@ -1,6 +1,6 @@
 //! Accounts: the bytes and the place in the queues that one request holds. See ACCOUNTING.md.
 
-use crate::batch::Kept;
+use crate::holds::Kept;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

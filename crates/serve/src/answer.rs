@@ -1,10 +1,10 @@
 //! Responses of endpoints, and the body of a response.
 
 use crate::answers::AnswerCharge;
+use crate::begun::Begun;
 use crate::connection::Busy;
 use crate::progress::OpenAnswer;
 use crate::refusal::Refusal;
-use crate::service::Begun;
 use crate::status::trailers;
 use hyper::HeaderMap;
 use hyper::body::{Body, Buf, Bytes, Frame, SizeHint};

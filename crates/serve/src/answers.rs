@@ -1,7 +1,7 @@
 //! Bytes of responses that clients have not yet taken. See ACCOUNTING.md.
 
+use crate::begun::Begun;
 use crate::refusal::{Cause, Refusal};
-use crate::service::Begun;
 use hyper::body::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

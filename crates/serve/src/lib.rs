@@ -12,9 +12,10 @@
 //! | `batch` | joins requests that wait while a model computes |
 //! | `settings` | settings of the server and of models: one row each |
 //! | `account`, `answers`, `background` | charging a request for its costs, see ACCOUNTING.md |
+//! | `holds`, `begun` | what a call keeps until its end; requests that the shutdown waits for |
 //! | `queue`, `turns` | bounds on waiting requests and bytes; scheduling of calls |
 //! | `repository` | models by name and version, loaded and unloaded while the server runs |
-//! | `model` | one version of a model: loading, types, calls |
+//! | `model`, `graph_call` | one version of a model: loading, types; calls of its graph |
 //! | `tls`, `tokens`, `watched` | TLS and bearer tokens, from files that may change |
 //! | `preprocess`, `hooks` | preprocessing of images; functions of users |
 //! | `metrics`, `log`, `traces` | counters and histograms; log lines; spans for OpenTelemetry |
@@ -31,14 +32,17 @@ mod answer;
 mod answers;
 mod background;
 mod batch;
+mod begun;
 mod body;
 mod config;
 mod connection;
 mod encoding;
 mod endpoints;
 mod error;
+mod graph_call;
 mod grpc;
 mod heads;
+mod holds;
 mod hooks;
 mod listen;
 mod log;

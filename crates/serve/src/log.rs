@@ -4,7 +4,6 @@ mod sink;
 
 use crate::refusal::{Cause, Outcome};
 use crate::status;
-use hyper::StatusCode;
 use serde_json::{Map, Value};
 use sink::Sink;
 use std::io;
@@ -82,7 +81,7 @@ impl Ended<'_> {
 
     /// Returns the HTTP status, also for calls over gRPC.
     fn status(&self) -> u16 {
-        self.cause.map_or(StatusCode::OK, status::of_http).as_u16()
+        self.cause.map_or(200, |cause| status::of_http(cause).as_u16())
     }
 
     fn level(&self) -> Level {

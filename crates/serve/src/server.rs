@@ -1,7 +1,6 @@
 //! Server: accepting connections, answering requests, and shutting down.
 
-pub(crate) use crate::answer::Answer;
-use crate::answer::AnswerBody;
+use crate::answer::{Answer, AnswerBody};
 use crate::answers::Answers;
 use crate::background::{self, JobKind};
 use crate::body::Received;

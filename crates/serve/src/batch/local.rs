@@ -1,8 +1,9 @@
 //! Joined calls inside a program, without a server or a socket.
 
-use super::{BatchAnswer, Batcher, Calls, Holds, Joining};
+use super::{BatchAnswer, Batcher, Calls, Joining};
 use crate::background::room_for;
-use crate::model::run;
+use crate::graph_call::run;
+use crate::holds::Holds;
 use crate::refusal::{Outcome, Refusal};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BoundOp, CallOptions};

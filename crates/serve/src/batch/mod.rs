@@ -15,6 +15,7 @@ pub use local::LocalBatcher;
 pub(crate) use rows::join;
 
 use crate::background::{LONG_COPY, spawn};
+use crate::holds::{Holds, Kept};
 use crate::refusal::{Outcome, Refusal, no_memory};
 use lane::{Lane, Member, padded};
 use mxrt_engine::Engine;
@@ -32,16 +33,6 @@ use tokio::sync::{Notify, oneshot};
 pub const USUAL_ROWS: usize = 16;
 
 pub(crate) type BatchAnswer = Result<Vec<NDArray>, Refusal>;
-
-/// Things that are kept until a call has ended, even if nobody waits for the call any more.
-pub(crate) trait Kept: Send + Sync {
-    /// Reports that the call has ended, and whether it succeeded.
-    fn ended(&self, _well: bool) {}
-}
-
-impl Kept for () {}
-
-pub(crate) type Holds = Arc<dyn Kept>;
 
 /// Model whose calls can be joined.
 pub(crate) trait Calls: Send + Sync + Sized + 'static {

@@ -3,6 +3,7 @@
 use super::EndpointCall;
 use super::exchange::Exchange;
 use crate::account::Account;
+use crate::answer::Answer;
 use crate::answers::Answers;
 use crate::background::{JobKind, LONG, LONG_COPY};
 use crate::body::{RequestBody, room, too_large, unwritten};
@@ -12,7 +13,6 @@ use crate::protocol::request::{Content, InferRequest, InputTensor};
 use crate::protocol::response::{InferResponse, OutputTensor};
 use crate::protocol::{Datatype, WireTensor, numbers, short, strings};
 use crate::refusal::Refusal;
-use crate::server::Answer;
 use crate::service::hooked::{self, ServedOutputs};
 use crate::service::{Inference, Schedule, Service, array, memory};
 use hyper::HeaderMap;

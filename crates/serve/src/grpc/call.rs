@@ -3,11 +3,12 @@
 use crate::account::Account;
 use crate::answer::AnswerBody;
 use crate::answers::AnswerCharge;
+use crate::begun::Begun;
 use crate::body::{Received, RequestBody};
 use crate::connection::Busy;
 use crate::encoding::{Encoding, Written, compressed};
 use crate::refusal::{Cause, Refusal};
-use crate::service::{Begun, Service};
+use crate::service::Service;
 use crate::shared::Shared;
 use crate::status::trailers;
 use hyper::body::Bytes;

@@ -1,8 +1,7 @@
 //! Graph of a model: which of its arguments are parameters, inputs and labels.
 
 use super::settings::ModelSettings;
-use super::{GraphArgument, bad, listed};
-use crate::repository::noted_shapes;
+use super::{GraphArgument, bad, listed, notes};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, Symbol};
 use mxrt_io::model_files::ModelFiles;
@@ -50,7 +49,7 @@ impl ModelGraph {
     ) -> Result<ModelGraph, OpError> {
         let (names, known_labels) = (symbol.list_inputs(), symbol.labels());
         let lone = settings.name_lone_input(&names, &params, &known_labels);
-        for (name, shape) in noted_shapes(&files.symbol).map_err(bad)? {
+        for (name, shape) in notes::shapes(&files.symbol).map_err(bad)? {
             if names.contains(&name) && !settings.shapes.iter().any(|(said, _)| *said == name) {
                 settings.shapes.push((name, shape));
             }

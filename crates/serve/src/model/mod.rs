@@ -7,6 +7,7 @@ mod graph;
 mod interface;
 mod labels;
 mod load;
+mod notes;
 mod settings;
 mod types;
 
@@ -17,21 +18,22 @@ pub(crate) use load::Loading;
 pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
 use crate::background::spawn;
-use crate::batch::{BatchAnswer, Batcher, Calls, Holds, Kept};
+use crate::batch::{BatchAnswer, Batcher, Calls};
+use crate::graph_call::{panicked, run};
+use crate::holds::{Holds, Kept};
 use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::turns::{CallPermit, ModelShare};
 use labels::Labels;
-use mxrt_engine::{Engine, Failure, FailureKind, OpError, Var};
-use mxrt_graph::{BoundOp, CallOptions, Interrupter, Started};
+use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_graph::{BoundOp, CallOptions};
 use mxrt_tensor::{Context, DType, NDArray, PartialShape, Shape, TensorType};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, oneshot};
-use tokio::task::JoinError;
+use tokio::sync::Semaphore;
 
 /// Name of the platform in metadata of models.
 pub(crate) const PLATFORM: &str = "mxnet_mxrt";
@@ -209,10 +211,6 @@ fn shapes(arrays: &[NDArray]) -> Vec<Shape> {
     arrays.iter().map(|array| array.shape().clone()).collect()
 }
 
-fn panicked(error: &JoinError) -> OpError {
-    OpError::new(FailureKind::Panic, error.to_string())
-}
-
 impl Model {
     /// Returns the rows of a request: the first extent of its inputs if that is the batch.
     pub(crate) fn rows(&self, inputs: &[NDArray]) -> usize {
@@ -281,92 +279,6 @@ impl Kept for Calling {
         if well {
             self.turn.ran();
         }
-    }
-}
-
-/// Runs a graph. The results are complete when this returns. If the future is dropped first, a call
-/// that has not started does not run. In any case `holds` is dropped when the engine has ended the
-/// call.
-pub(crate) async fn run(
-    engine: &'static Engine,
-    bound: &Arc<BoundOp>,
-    arguments: Vec<NDArray>,
-    mut options: CallOptions,
-    holds: Holds,
-) -> BatchAnswer {
-    options.cancel_on_drop = true;
-    let quick = {
-        let mut quick = Interrupter::quick();
-        let begun = bound.call(&refs(&arguments), None, &options, &mut quick);
-        (!quick.gave_up()).then_some(begun)
-    };
-    let started = if let Some(begun) = quick {
-        begun.map(|started| watched(engine, started, &holds))
-    } else {
-        // The call has to build a plan, or computes for long in the calling thread.
-        let bound = bound.clone();
-        let work = move || {
-            let started = bound.call(&refs(&arguments), None, &options, &mut Interrupter::never())?;
-            // Watched in this thread, as nobody may wait any more when the call has started.
-            Ok(watched(engine, started, &holds))
-        };
-        match spawn(work) {
-            Ok(begun) => begun.await.unwrap_or_else(|error| Err(panicked(&error))),
-            Err(error) => Err(error.into()),
-        }
-    };
-    let (started, outcomes) = started.map_err(|e| Refusal::of_call(&e))?;
-    for outcome in outcomes {
-        ready(outcome).await?;
-    }
-    let deferred = matches!(started, Started::Deferred(_));
-    let results = started.arrays().map_err(|error| Refusal::of_failure(&bad(error.to_string())))?;
-    if deferred {
-        // Results may still be copied to a device.
-        for array in &results {
-            ready(watch(engine, array.var(), None)).await?;
-        }
-    }
-    Ok(results.into_vec())
-}
-
-fn refs(arguments: &[NDArray]) -> Vec<&NDArray> {
-    arguments.iter().collect()
-}
-
-/// Receiver of a variable's value or failure.
-type Settled = oneshot::Receiver<Result<(), Failure>>;
-
-/// Watches the results of a call. The request now owns their failures, even if it is given up: no
-/// other wait reports them.
-fn watched(engine: &'static Engine, started: Started, holds: &Holds) -> (Started, Vec<Settled>) {
-    let outcomes = started.vars().into_iter().map(|var| watch(engine, var, Some(holds.clone()))).collect();
-    (started, outcomes)
-}
-
-fn watch(engine: &'static Engine, var: &Var, holds: Option<Holds>) -> Settled {
-    let (told, outcome) = oneshot::channel();
-    engine.on_ready(var, move |outcome: Result<(), Failure>| {
-        if let Err(failure) = &outcome {
-            failure.mark_observed();
-        }
-        if let Some(holds) = &holds {
-            holds.ended(outcome.is_ok());
-        }
-        // Dropped before the request continues, so that its account is released when it ends.
-        drop(holds);
-        // The request may have been given up.
-        let _ = told.send(outcome);
-    });
-    outcome
-}
-
-/// Waits until the value is complete. Returns the failure if there is one.
-async fn ready(outcome: Settled) -> Result<(), Refusal> {
-    match outcome.await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(failure)) => Err(Refusal::of_failure(failure.details())),
-        Err(_) => Err(Refusal::draining()),
     }
 }
 

@@ -1,13 +1,11 @@
 //! Folder of a repository: `NAME/VERSION/{files, mxrt.toml}`, or `NAME/{files, mxrt.toml}` or an
 //! archive `NAME.zip` for version 1. Nothing outside the folder is read.
 
-use crate::settings::check_name;
+use crate::settings::{OF_MODEL, check_name};
 use mxrt_io::model_files::archive_stem;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Name of the settings file next to the files of a model or version.
-pub(crate) const SETTINGS: &str = "mxrt.toml";
 /// Largest number of files of a version.
 const MOST_FILES: usize = 1000;
 /// Version of a model whose files are not in a folder for a version.
@@ -68,7 +66,7 @@ pub(super) fn stamp_now(root: &Path, version: &FoundVersion) -> Result<Stamp, St
 }
 
 fn version_at(root: &Path, model: &Path, version: &str, path: &Path) -> Result<FoundVersion, String> {
-    let settings = [model.join(SETTINGS), path.join(SETTINGS)];
+    let settings = [model.join(OF_MODEL), path.join(OF_MODEL)];
     let mut settings: Vec<PathBuf> = settings.into_iter().filter(|file| file.is_file()).collect();
     settings.dedup();
     let mut stamp = stamp(root, path)?;

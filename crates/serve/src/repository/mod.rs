@@ -5,7 +5,6 @@
 //! | `catalog` | the models that are served now, for requests |
 //! | `folder` | the models in a repository's folder |
 //! | `apply`, `prepare` | loading while others serve, and taking over |
-//! | `notes` | shapes in files next to a model |
 //!
 //! Requests read a [`Catalog`], which never changes, and hold the model that they found in it until
 //! they end. One change at a time is prepared in a background thread, and then published at once.
@@ -15,12 +14,10 @@
 mod apply;
 mod catalog;
 mod folder;
-mod notes;
 mod prepare;
 
 pub use catalog::IndexEntry;
 pub(crate) use catalog::{Catalog, Version};
-pub(crate) use notes::shapes as noted_shapes;
 
 use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
@@ -30,7 +27,6 @@ use crate::refusal::{Cause, Refusal, bounded};
 use crate::settings::{Configuration, OfModels, check_name};
 use crate::turns::Turns;
 use apply::settle;
-pub(crate) use folder::SETTINGS;
 use folder::{FoundModel, FoundVersion, Stamp};
 use mxrt_engine::{CoreLimit, Engine, FailureKind, OpError};
 use mxrt_graph::BuildOptions;

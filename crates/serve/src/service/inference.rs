@@ -4,10 +4,12 @@
 //! for each input, then [`Inference::compute`], and [`Inference::end`] when it has the response. It
 //! charges the bytes it keeps to [`Inference::account`].
 
-use super::{Begun, Service};
+use super::Service;
 use crate::account::Account;
 use crate::background::{JobKind, LONG_COPY};
-use crate::batch::{Calls, Holds};
+use crate::batch::Calls;
+use crate::begun::Begun;
+use crate::holds::Holds;
 use crate::log::Ended;
 use crate::model::Model;
 use crate::protocol::short;

@@ -75,23 +75,6 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Guard that counts an inference request from its head until its response has been passed on.
-#[derive(Debug)]
-pub(crate) struct Begun(Arc<AtomicUsize>);
-
-impl Begun {
-    fn new(all: &Arc<AtomicUsize>) -> Begun {
-        all.fetch_add(1, Ordering::SeqCst);
-        Begun(all.clone())
-    }
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
 /// Models, their queues, and their metrics.
 pub(crate) struct Service {
     pub(crate) engine: &'static Engine,

@@ -31,6 +31,8 @@ use std::path::{Path, PathBuf};
 pub const VARIABLES: &str = "MXRT_SERVE_";
 /// Key of the section in which each model has a section of its own.
 const MODELS: &str = "models";
+/// Name of the settings file next to the files of a model or version.
+pub(crate) const OF_MODEL: &str = "mxrt.toml";
 /// Name of the variable, without the prefix, that names the file.
 const FILE: &str = "config";
 
@@ -161,7 +163,7 @@ impl OfModels {
 
     /// Returns the settings of a model of SageMaker, whose folder may have a settings file.
     pub(crate) fn settings_in(&self, name: &str, folder: &Path) -> Result<ModelSettings, String> {
-        let file = folder.join(crate::repository::SETTINGS);
+        let file = folder.join(OF_MODEL);
         let files = if file.is_file() { std::slice::from_ref(&file) } else { &[] };
         check_artifact(folder, files)?;
         let mut settings = self.settings_with(name, files)?;

@@ -1,11 +1,11 @@
 //! Responses with the outputs of a model as a file, as JSON, or as rows.
 
 use crate::account::Account;
+use crate::answer::Answer;
 use crate::body::{room, unwritten};
 use crate::model::{Model, TensorInfo};
 use crate::protocol::{datatype_of, npy, numbers, recordio};
 use crate::refusal::{Outcome, Refusal};
-use crate::server::Answer;
 use crate::service::{Service, hooked};
 use mxrt_tensor::{DType, NDArray, ReadGuard};
 use serde_json::{Value, json};

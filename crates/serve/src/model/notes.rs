@@ -26,7 +26,7 @@ struct ModelShape {
 }
 
 /// Reads both notes next to a symbol file. An extent below 1 may be any, and so may the batch of `model-shapes.json`.
-pub(crate) fn shapes(symbol: &Path) -> Result<Shapes, String> {
+pub(super) fn shapes(symbol: &Path) -> Result<Shapes, String> {
     let mut found = Shapes::new();
     for input in read::<Vec<ModelShape>>(symbol, "model-shapes.json")?.into_iter().flatten() {
         let mut shape = extents(input.shape);
