@@ -72,7 +72,7 @@ fn watched(engine: &'static Engine, started: Started, holds: &Holds) -> (Started
 }
 
 fn watch(engine: &'static Engine, var: &Var, holds: Option<Holds>) -> Settled {
-    let (told, outcome) = oneshot::channel();
+    let (sender, outcome) = oneshot::channel();
     engine.on_ready(var, move |outcome: Result<(), Failure>| {
         if let Err(failure) = &outcome {
             failure.mark_observed();
@@ -83,7 +83,7 @@ fn watch(engine: &'static Engine, var: &Var, holds: Option<Holds>) -> Settled {
         // Dropped before the request continues, so that its account is released when it ends.
         drop(holds);
         // The request may have been given up.
-        let _ = told.send(outcome);
+        let _ = sender.send(outcome);
     });
     outcome
 }

@@ -37,6 +37,6 @@ fn written(call: &EndpointCall) -> Answer {
     let models = catalog.versions_of_all().map(|(name, of)| (name, of.version.as_str(), &*of.metrics));
     let accept = call.request.headers().get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let form = MetricsFormat::accepted(accept);
-    let text = text(form, models.chain([("", "", &service.nameless)]), &gauges);
+    let text = text(form, models.chain([("", "", &service.unknown_model_metrics)]), &gauges);
     Answer::text(text.into_bytes(), form.content_type())
 }

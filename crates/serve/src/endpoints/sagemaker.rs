@@ -91,7 +91,7 @@ async fn invoked(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, R
     if model.hooks_bodies || !is_json {
         return arrays::from_bytes(exchange, model, body, form).await;
     }
-    let (body, is_request) = told(exchange, body).await?;
+    let (body, is_request) = detect_request(exchange, body).await?;
     if is_request {
         infer::from_json(exchange, model, LENGTH, body, true).await
     } else {
@@ -99,19 +99,19 @@ async fn invoked(exchange: &mut Exchange, model: Arc<Model>) -> Result<Answer, R
     }
 }
 
-/// Tells whether JSON is a request of the protocol, and returns it.
-async fn told(exchange: &Exchange, json: Vec<u8>) -> Result<(Vec<u8>, bool), Refusal> {
+/// Returns JSON, and whether it is a request of the protocol.
+async fn detect_request(exchange: &Exchange, json: Vec<u8>) -> Result<(Vec<u8>, bool), Refusal> {
     let (inference, of_model) = (&exchange.inference, Schedule::default());
     let is_long = json.len() > LONG;
-    let tell = move || {
+    let detect = move || {
         let is_request = InferRequest::is_in(&json);
         Ok((json, is_request))
     };
     if !is_long {
-        return tell();
+        return detect();
     }
     inference.admit(of_model)?;
-    inference.background(JobKind::Coding, of_model, tell).await
+    inference.background(JobKind::Coding, of_model, detect).await
 }
 
 /// Returns the form of the response that the client accepts, the first that it names.

@@ -208,12 +208,12 @@ impl Declared {
     /// Reads what these hooks declare.
     pub(super) fn by(hooks: &dyn Hooks) -> Result<Declared, OpError> {
         let failed = |error: HookError| bad(format!("hooks: {}", error.message()));
-        let (told, bodies) = (hooks.tensors().map_err(failed)?, hooks.takes_bodies().map_err(failed)?);
+        let (declared, bodies) = (hooks.tensors().map_err(failed)?, hooks.takes_bodies().map_err(failed)?);
         let named = |what: &str, tensors: Option<Vec<HookTensor>>| {
             let named = |tensors: Vec<HookTensor>| tensors.into_iter().map(|of| named(what, of)).collect();
             tensors.map(named).transpose()
         };
-        Ok(Declared { inputs: named("INPUTS", told.inputs)?, outputs: named("OUTPUTS", told.outputs)?, bodies })
+        Ok(Declared { inputs: named("INPUTS", declared.inputs)?, outputs: named("OUTPUTS", declared.outputs)?, bodies })
     }
 }
 

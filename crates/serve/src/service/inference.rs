@@ -225,7 +225,7 @@ impl Inference {
 
 impl Drop for Inference {
     fn drop(&mut self) {
-        let metrics = self.model.as_ref().map_or(&self.service.nameless, |model| &*model.metrics);
+        let metrics = self.model.as_ref().map_or(&self.service.unknown_model_metrics, |model| &*model.metrics);
         let time = self.began.elapsed();
         let End { cause, reason } = self
             .ended

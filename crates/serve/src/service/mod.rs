@@ -89,7 +89,7 @@ pub(crate) struct Service {
     /// number of calls that load or unload a model, or wait to do so
     changes: AtomicUsize,
     /// metrics of requests that name no existing model
-    pub(crate) nameless: ModelMetrics,
+    pub(crate) unknown_model_metrics: ModelMetrics,
     pub(crate) traces: Traces,
     draining: AtomicBool,
     /// number of inference requests that have begun, and whose responses have not been passed on
@@ -108,7 +108,7 @@ impl Service {
             background: Background::new(engine.cores()),
             changes: AtomicUsize::new(0),
             repository,
-            nameless: ModelMetrics::default(),
+            unknown_model_metrics: ModelMetrics::default(),
             traces: Traces::new(config.traces.is_some()),
             draining: AtomicBool::new(false),
             begun: Arc::default(),
