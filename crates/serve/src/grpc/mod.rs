@@ -62,6 +62,7 @@ static METHODS: &[Method] = &[
         path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
         answer: |call| Box::pin(reflection::answer(call)),
     },
+    // The only version that the Python package grpcio-reflection uses.
     Method {
         path: "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
         answer: |call| Box::pin(reflection::answer(call)),
