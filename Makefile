@@ -395,8 +395,8 @@ random-mxnet: $(STAMPS)/installed ## long checks: 5,000 random calls of operator
 	@scripts/random_mxnet.sh $(call count,5000,600)
 
 .PHONY: conformance-kinds
-conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: all recorded results on every kind of engine and device (four minutes)
-	$(PY) tests/conformance_kinds.py
+conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: all recorded results on every kind of engine and device (seven minutes); ARGS=gpu for some
+	$(PY) tests/conformance_kinds.py $(ARGS)
 
 .PHONY: soak-scenarios
 soak-scenarios: | check-tools ## long checks: the scenarios of the simulated device with 10,000 seeds each (eight minutes)

@@ -1,6 +1,11 @@
-"""All recorded results on every kind of engine, on a simulated device, and on a GPU of the stand-in
-for the CUDA driver. They must agree with what the default engine gives; a GPU may have no kernel.
-Prints a line for each; the exit status is 1 where one differs.
+"""All recorded results on every kind of engine, on a simulated device, and on two GPUs of the
+stand-in for the CUDA driver with the default engine and both asynchronous ones. They must agree
+with what the default engine gives on the CPU; a GPU may have no kernel.
+
+    conformance_kinds.py [ROW ...]
+
+ROW is how names of rows begin: `gpu` for those on GPUs. Prints a line for each; the exit status is
+1 where one differs.
 """
 
 from __future__ import annotations
@@ -10,10 +15,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support import KINDS, NO_KERNEL, ON_GPUS, standin
+from support import ASYNC, KINDS, NO_KERNEL, ON_GPUS, standin
 
 HERE = Path(__file__).resolve().parent
 # An error of a random operator, which other engines raise when its result is read.
@@ -38,28 +45,51 @@ def differing(found: Results, usual: Results) -> dict[str, str]:
     return {f"{family} {case}": " ".join(found[family, case]["message"].split()) for family, case in names}
 
 
+def meant(row: str, case: str, message: str) -> bool:
+    """Whether a case should differ from the default engine's in a row."""
+    device = row.split()[0]
+    if row == "NaiveEngine":
+        return case.endswith(RAISES_AT_THE_CALL)
+    # Texts and attributes of arrays name their device.
+    if device.startswith(("sim(", "gpu(")) and case.startswith("ndarray props") and device[:3] in message:
+        return True
+    return device.startswith("gpu(") and (NO_KERNEL in message or case.split()[-1] in ON_GPUS)
+
+
+def rows(wanted: tuple[str, ...]) -> dict[str, Callable[[], Results]]:
+    """Runs of all cases, by the names of rows that begin so."""
+    made: dict[str, Callable[[], Results]] = {}
+    for kind in KINDS:
+        made[kind] = partial(results, {"MXNET_ENGINE_TYPE": kind})
+    made["sim(0)"] = partial(results, {}, "conformance_on_device")
+    for number in range(2):
+        for kind in ("", *ASYNC):
+            env = {"MXRT_TEST_DEVICES": "gpu", "MXRT_TEST_DEVICE": str(number), "MXNET_ENGINE_TYPE": kind}
+            made[f"gpu({number}) {kind}".strip()] = partial(on_gpus, env)
+    return {name: run for name, run in made.items() if name.startswith(wanted)}
+
+
+def on_gpus(env: dict[str, str]) -> Results:
+    return results({**standin(), **env}, "conformance_on_device")
+
+
 def main() -> int:
+    chosen = rows(tuple(sys.argv[1:]) or ("",))
+    if not chosen:
+        sys.exit(f"no row begins with {' or '.join(sys.argv[1:])}: {', '.join(rows(('',)))}")
     usual = results({})
-    print(f"{'default engine':28s}{sum(case['passed'] for case in usual.values()):6d} of {len(usual)} pass")
+    print(f"{'default engine':38s}{sum(case['passed'] for case in usual.values()):6d} of {len(usual)} pass")
     wrong = 0
-    runs = {kind: results({"MXNET_ENGINE_TYPE": kind}) for kind in KINDS}
-    runs["sim(0)"] = results({}, "conformance_on_device")
-    runs["gpu(0)"] = results({**standin(), "MXRT_TEST_DEVICES": "gpu"}, "conformance_on_device")
-    for name, found in runs.items():
+    for name, run in chosen.items():
+        found = run()
         others = differing(found, usual)
-        # Texts and attributes of arrays name their device.
-        meant = {
-            case
-            for case, message in others.items()
-            if (name == "NaiveEngine" and case.endswith(RAISES_AT_THE_CALL))
-            or (name in ("sim(0)", "gpu(0)") and case.startswith("ndarray props") and name[:3] in message)
-            or (name == "gpu(0)" and (NO_KERNEL in message or case.split()[-1] in ON_GPUS))
-        }
+        unmeant = {case: message for case, message in others.items() if not meant(name, case, message)}
         passed = sum(case["passed"] for case in found.values())
-        print(f"{name:28s}{passed:6d} of {len(found)} pass, {len(meant)} differ as they should")
-        for case in others.keys() - meant:
+        right = len(others) - len(unmeant)
+        print(f"{name:38s}{passed:6d} of {len(found)} pass, {right} differ as they should", flush=True)
+        for case, message in unmeant.items():
             wrong += 1
-            print(f"  {case}: {others[case][:300]}")
+            print(f"  {case}: {message[:300]}", flush=True)
     return 1 if wrong else 0
 
 
