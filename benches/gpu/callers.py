@@ -1,5 +1,6 @@
 """Callers at once on one GPU: calls per second of resnet18_v1 with a batch of 1, in float32 and
-float16, and whether their bits are those of a call alone.
+float16, and whether their bits are those of a call alone. The rate of one caller in float16 has a
+prediction next to it.
 
     callers.py [--seconds N]
 
@@ -14,7 +15,9 @@ import threading
 import time
 from typing import Any
 
+import ceilings
 import numpy as np
+import peaks
 
 import models
 import mxrt as mx
@@ -48,6 +51,7 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=1.5)
     given = options.parse_args()
     others = 0
+    rates = peaks.of(ceilings.Driver().name())
     numbers = np.random.default_rng(2)
     for dtype in ("float32", "float16"):
         net = models.zoo_block(mx, "resnet18_v1", GPU, dtype)
@@ -59,7 +63,10 @@ def main() -> int:
             rate, wrong = measure(net, inputs, wanted, callers, given.seconds)
             others += early + wrong
             first = first or rate
-            print(f"{dtype}, {callers} callers: {rate:.0f} calls/s, {rate / first:.2f} of one; {wrong} with other bits")
+            line = f"{dtype}, {callers} callers: {rate:.0f} calls/s, {rate / first:.2f} of one; {wrong} with other bits"
+            if callers == 1 and dtype == "float16":
+                line += f"; {peaks.compared(rate, rates.calls if rates else None)}"
+            print(line, flush=True)
     print(f"{others} calls in all had other bits")
     return 1 if others else 0
 

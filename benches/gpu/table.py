@@ -1,12 +1,18 @@
 """mxrt and torch on one GPU, in one process, interleaved.
 
-    table.py [--seconds N] [--compile] [--warm] [--json FILE] [MODEL/DTYPE/BATCH ...]
+    table.py [--seconds N] [--peers NAME,...] [--warm] [--json FILE] [MODEL/DTYPE/BATCH ...]
 
 A row is a model, a type and a batch: milliseconds of a call that is waited for, and of a call among
 many that are not, each the smallest and the median of the rounds. `floor` is the larger of the time
 that a tensor core (float32: a plain one) needs for the arithmetic and that the memory needs for
-every layer's data once; the arithmetic and the sizes are those of the networks. With --warm torch
-compiles the rows' models into its cache, and nothing is measured. Exits with 1 if a row is not
+every layer's data once; the arithmetic and the sizes are those of the networks. `predicted` is the
+same by the rates of peaks.py, with the steps between kernels. The ratio to the best opponent is
+that of calls that are waited for / among many.
+
+Opponents are ways of torch: `eager` and `graph` (a CUDA graph) if none are named; `compile`, and
+`max-autotune`, the mode of torch.compile that tries kernels, which takes minutes a model without
+its cache (TORCHINDUCTOR_CACHE_DIR). With --warm torch compiles the rows' models into that cache,
+and nothing is measured. MXNET_ENGINE_TYPE chooses the engine of mxrt. Exits with 1 if a row is not
 computed, or the two are farther apart than rounding explains.
 """
 
@@ -14,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
@@ -23,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peaks
 import peers
 import torch
 
@@ -44,6 +52,7 @@ ROWS = [
     for batch in (1, 8, 64)
 ]
 ROUNDS = 3
+PEERS = ("eager", "graph", "compile", "max-autotune")
 # How far apart the answers may be, relative to the largest: about four times what was seen.
 # Networks that are not trained amplify the rounding of float16.
 APART = {
@@ -120,7 +129,8 @@ def ours(name: str, dtype: str, batch: int) -> tuple[Engine, Callable[[], np.nda
     return Engine(lambda: net(x), lambda y: y.wait_to_read()), answer
 
 
-def theirs(name: str, dtype: str, batch: int, compiled: bool) -> dict[str, Engine]:
+def theirs(name: str, dtype: str, batch: int, wanted: list[str]) -> dict[str, Engine]:
+    """Ways of torch, and `answer`, whose call gives the result on the host."""
     net = peers.model(name, TYPES[dtype])
     x = torch.from_numpy(data(name, batch)).cuda().to(TYPES[dtype])
     x = x if name == "encoder" else x.to(memory_format=torch.channels_last)
@@ -128,24 +138,40 @@ def theirs(name: str, dtype: str, batch: int, compiled: bool) -> dict[str, Engin
     def wait(_: Any) -> None:
         torch.cuda.synchronize()
 
-    made = {"eager": Engine(lambda: net(x), wait)}
-    graph = peers.captured(net, x)
-    made["CUDA graph"] = Engine(lambda: graph(x), wait)
-    if compiled:
-        faster = torch.compile(net, dynamic=False)
-        faster(x)
-        made["compile"] = Engine(lambda: faster(x), wait)
+    made = {way: Engine(opponent(way, net, x), wait) for way in wanted}
     made["answer"] = Engine(lambda: net(x).float().cpu().numpy(), wait)
     return made
 
 
-def row(key: str, seconds: float, compiled: bool, most: dict[str, float]) -> dict[str, Any]:
+def opponent(way: str, net: Any, x: torch.Tensor) -> Callable[[], Any]:
+    """A call of a network in a way of PEERS."""
+    if way == "eager":
+        return lambda: net(x)
+    if way == "graph":
+        graph = peers.captured(net, x)
+        return lambda: graph(x)
+    faster = torch.compile(net, dynamic=False, mode=None if way == "compile" else way)
+    faster(x)
+    return lambda: faster(x)
+
+
+def floors(name: str, dtype: str, batch: int, most: dict[str, float]) -> dict[str, float]:
+    """Milliseconds that a row needs at least, by rates measured before and by those of peaks.py."""
+    macs, weights, moved = SIZES[name]
+    operations, size = 2 * macs * batch, (weights + moved * batch) * (2 if dtype == "float16" else 4)
+    found = {"floor_ms": max(operations / most[dtype], size / most["bytes"]) * 1e3}
+    if rates := peaks.of(torch.cuda.get_device_name()):
+        found["predicted_ms"] = peaks.roofline(rates, dtype, operations, size, peaks.KERNELS[name]) * 1e3
+    return found
+
+
+def row(key: str, seconds: float, wanted_peers: list[str], most: dict[str, float]) -> dict[str, Any]:
     name, dtype, number = key.split("/")
     batch = int(number)
     found: dict[str, Any] = {"row": key}
     with torch.inference_mode():
         engine, answer = ours(name, dtype, batch)
-        engines = theirs(name, dtype, batch, compiled)
+        engines = theirs(name, dtype, batch, wanted_peers)
         wanted = engines.pop("answer").call()
         found["apart"] = float(np.abs(answer() - wanted).max() / np.abs(wanted).max())
         engines = {"mxrt": engine, **engines}
@@ -156,25 +182,41 @@ def row(key: str, seconds: float, compiled: bool, most: dict[str, float]) -> dic
         for _ in range(ROUNDS):
             for key, each in engines.items():
                 rounds[key].append(each.measure(seconds / ROUNDS / len(engines)))
-    macs, weights, moved = SIZES[name]
-    wide = 2 if dtype == "float16" else 4
-    arithmetic, memory = 2 * macs * batch / most[dtype], (weights + moved * batch) * wide / most["bytes"]
-    found["floor_ms"] = max(arithmetic, memory) * 1e3
+    found |= floors(name, dtype, batch, most)
     for key, seen in rounds.items():
         alone, many = zip(*seen, strict=True)
         found[key] = {"alone": [min(alone), statistics.median(alone)], "many": [min(many), statistics.median(many)]}
     return found
 
 
-def shown(found: dict[str, Any]) -> str:
-    cells = [found["row"], f"{found['floor_ms']:.3f}"]
-    for key in ("mxrt", "eager", "CUDA graph", "compile"):
-        one = found.get(key)
-        cells.append(f"{one['alone'][1]:.3f} / {one['many'][1]:.3f}" if one else "-")
-    peers_best = min(found[key]["many"][1] for key in ("eager", "CUDA graph", "compile") if key in found)
-    cells.append(f"{found['mxrt']['many'][1] / peers_best:.2f}")
-    cells.append(f"{100 * found['floor_ms'] / found['mxrt']['many'][1]:.0f} %")
+def shown(found: dict[str, Any], wanted_peers: list[str]) -> str:
+    """A line of the table."""
+    predicted = found.get("predicted_ms")
+    cells = [found["row"], f"{found['floor_ms']:.3f}", f"{predicted:.3f}" if predicted else "-"]
+    for key in ("mxrt", *wanted_peers):
+        cells.append(f"{found[key]['alone'][1]:.3f} / {found[key]['many'][1]:.3f}")
+    ratios = []
+    for way in ("alone", "many"):
+        best = min((found[key][way][1] for key in wanted_peers), default=float("nan"))
+        ratios.append(f"{found['mxrt'][way][1] / best:.2f}")
+    cells += [" / ".join(ratios), f"{100 * found['floor_ms'] / found['mxrt']['many'][1]:.0f} %"]
     return "| " + " | ".join([*cells, f"{found['apart']:.1e}"]) + " |"
+
+
+def chosen(text: str) -> list[str]:
+    """Opponents by name."""
+    names = text.split(",") if text else []
+    if unknown := [name for name in names if name not in PEERS]:
+        raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: none of {', '.join(PEERS)}")
+    return names
+
+
+def warm(rows: list[str], wanted_peers: list[str]) -> None:
+    """Compiles what the rows need."""
+    with torch.inference_mode():
+        for key in rows:
+            name, dtype, batch = key.split("/")
+            theirs(name, dtype, int(batch), wanted_peers)
 
 
 def too_far(found: dict[str, Any]) -> bool:
@@ -182,35 +224,29 @@ def too_far(found: dict[str, Any]) -> bool:
     return not found["apart"] <= APART[name][dtype]
 
 
-def main() -> int:
-    options = argparse.ArgumentParser()
-    options.add_argument("--seconds", type=float, default=0.6)
-    options.add_argument("--compile", action="store_true")
-    options.add_argument("--warm", action="store_true")
-    options.add_argument("--json", type=Path)
-    options.add_argument("rows", nargs="*")
-    given = options.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cudnn.benchmark = True
-    # One for each row, where dynamo gives up after eight.
-    torch._dynamo.config.recompile_limit = 100
-    if given.warm:
-        with torch.inference_mode():
-            for key in given.rows or ROWS:
-                name, dtype, batch = key.split("/")
-                theirs(name, dtype, int(batch), compiled=True)
-        return 0
+def heading(most: dict[str, float], wanted_peers: list[str]) -> dict[str, Any]:
+    """Prints what precedes the rows; returns what is kept of it."""
+    gpu, kind = torch.cuda.get_device_name(), os.environ.get("MXNET_ENGINE_TYPE") or "the default engine"
+    print(f"{gpu}, torch {torch.__version__}, {kind}")
+    for rate, value in most.items():
+        expected = getattr(peaks.of(gpu), "memory" if rate == "bytes" else rate, None)
+        print(f"{rate}/s: {value:.3g}; {peaks.compared(value, expected)}")
+    heads = ["row", "floor, ms", "predicted", "mxrt", *wanted_peers, "mxrt : best", "floor : mxrt", "apart"]
+    print("| " + " | ".join(heads) + " |", flush=True)
+    return {"limits": most, "gpu": gpu, "torch": torch.__version__, "engine": kind}
+
+
+def measure(given: argparse.Namespace) -> list[str]:
+    """Measures and prints all rows; returns what is wrong with them."""
     if given.json:
         given.json.unlink(missing_ok=True)
     most = limits()
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {most}", flush=True)
-    print("| row | floor, ms | mxrt | eager | CUDA graph | compile | mxrt : best | floor : mxrt | apart |")
-    done: list[dict[str, Any]] = [{"limits": most, "gpu": torch.cuda.get_device_name(), "torch": torch.__version__}]
+    done = [heading(most, given.peers)]
     failed: list[str] = []
     for key in given.rows or ROWS:
         try:
-            done.append(row(key, given.seconds, given.compile, most))
-            print(shown(done[-1]), flush=True)
+            done.append(row(key, given.seconds, given.peers, most))
+            print(shown(done[-1], given.peers), flush=True)
             failed += [f"{key}: {done[-1]['apart']:.1e} apart"] if too_far(done[-1]) else []
         except (RuntimeError, ValueError, mx.base.MXNetError) as error:
             print(f"{key}: {type(error).__name__}: {str(error)[:300]}", flush=True)
@@ -220,6 +256,25 @@ def main() -> int:
         GPU.empty_cache()
         if given.json:
             given.json.write_text(json.dumps(done, indent=1))
+    return failed
+
+
+def main() -> int:
+    options = argparse.ArgumentParser()
+    options.add_argument("--seconds", type=float, default=0.6)
+    options.add_argument("--peers", type=chosen, default=["eager", "graph"], help=f"of {', '.join(PEERS)}")
+    options.add_argument("--warm", action="store_true")
+    options.add_argument("--json", type=Path)
+    options.add_argument("rows", nargs="*")
+    given = options.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    # One for each row, where dynamo gives up after eight.
+    torch._dynamo.config.recompile_limit = 100
+    if given.warm:
+        warm(given.rows or ROWS, given.peers)
+        return 0
+    failed = measure(given)
     print("wrong: " + ("; ".join(failed) or "nothing"))
     return 1 if failed else 0
 
