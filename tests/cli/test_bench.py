@@ -232,6 +232,19 @@ SMALL = {
         mx.sym.FullyConnected(mx.sym.reshape(x, shape=(4, 4, -1)), num_hidden=24, flatten=False, name="layer"),
     ),
     "attention without projections": lambda mx, x: attention(mx, mx.sym.reshape(x, shape=(4, 4, -1))),
+    "deconvolution": lambda mx, x: mx.sym.Deconvolution(
+        x, kernel=(4, 3), num_filter=6, stride=(2, 2), pad=(1, 1), adj=(0, 1), name="layer"
+    ),
+    "deconvolution with bias": lambda mx, x: mx.sym.Deconvolution(
+        x, kernel=(2, 2), num_filter=3, dilate=(2, 1), no_bias=False, name="layer"
+    ),
+    "bilinear resizing by corners": lambda mx, x: mx.sym.contrib.BilinearResize2D(x, height=9, width=4),
+    "bilinear resizing by centres": lambda mx, x: mx.sym.contrib.BilinearResize2D(
+        x, height=10, width=12, align_corners=False
+    ),
+    "repeated pixels": lambda mx, x: mx.sym.UpSampling(x, scale=2, sample_type="nearest"),
+    "norms of channels": lambda mx, x: mx.sym.L2Normalization(x, mode="channel", eps=0.1),
+    "norms of images": lambda mx, x: mx.sym.L2Normalization(x),
     "moving axes": lambda mx, x: mx.sym.softmax(mx.sym.transpose(x, axes=(0, 2, 3, 1)), axis=1),
 }
 

@@ -1,8 +1,8 @@
 """A symbol with its parameters as an ONNX file, for engines that read nothing of MXNet's.
 
-Covers what convolutional networks, perceptrons and transformers are made of; whatever else a graph
-holds is refused by name. Shapes are written out, batch included, which is the form that peers run
-fastest.
+Covers what convolutional networks, perceptrons and transformers are made of, and segmentation
+networks and detectors up to their boxes; whatever else a graph holds is refused by name. Shapes are
+written out, batch included, which is the form that peers run fastest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from ..symbol import Symbol
 from . import onnx_file
+from .onnx_images import RULES as IMAGES
 from .onnx_transformer import RULES as TRANSFORMER
 from .onnx_writer import Array, Attrs, OnIntegers, Rule, Untranslatable, Writer
 
@@ -207,6 +208,7 @@ RULES: dict[str, Rule] = {
     "concat": _concat,
     "softmax": _softmax,
     "transpose": _transpose,
+    **IMAGES,
     **TRANSFORMER,
     **dict.fromkeys(("Flatten", "flatten", "Reshape", "reshape", "expand_dims", "squeeze"), _reshape),
     **dict.fromkeys(("_copy", "identity", "BlockGrad"), _same("Identity")),
