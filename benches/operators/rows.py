@@ -158,22 +158,35 @@ def _topk(mx) -> Call:
 # Recurrent layers.
 
 
-def _recurrent(mx, layer, steps: int, batch: int) -> Call:
+def _recurrent(mx, layer, steps: int, batch: int, **precision: str) -> Call:
     layer.initialize()
-    layer.hybridize(static_alloc=True, static_shape=True)
+    layer.hybridize(static_alloc=True, static_shape=True, **precision)
     x = mx.nd.array(_random(steps, batch, 512))
     return _done(lambda: layer(x))
 
 
 @_row(ROWS, "lstm-1", 1)
 @_row(ROWS, "lstm-16", 16)
-def _lstm(mx, batch: int) -> Call:
-    return _recurrent(mx, mx.gluon.rnn.LSTM(512, num_layers=2, input_size=512), 100, batch)
+def _lstm(mx, batch: int, **precision: str) -> Call:
+    return _recurrent(mx, mx.gluon.rnn.LSTM(512, num_layers=2, input_size=512), 100, batch, **precision)
 
 
 @_row(ROWS, "gru_bidirectional")
-def _gru(mx) -> Call:
-    return _recurrent(mx, mx.gluon.rnn.GRU(256, bidirectional=True, input_size=512), 50, 1)
+def _gru(mx, **precision: str) -> Call:
+    return _recurrent(mx, mx.gluon.rnn.GRU(256, bidirectional=True, input_size=512), 50, 1, **precision)
+
+
+def _reduced(precision: str) -> None:
+    """Rows of mxrt in this precision, against float32 of other engines."""
+    for batch in (1, 16):
+        ROWS[f"lstm-{batch}-{precision}"] = lambda mx, batch=batch: _lstm(mx, batch, precision=precision)
+    ROWS[f"gru_bidirectional-{precision}"] = lambda mx: _gru(mx, precision=precision)
+
+
+# MXNet has neither.
+PRECISIONS = ("bf16", "w8")
+for _precision in PRECISIONS:
+    _reduced(_precision)
 
 
 @_row(ROWS, "lstm_unrolled-1", 1)
@@ -255,6 +268,8 @@ TORCH["gru_bidirectional"] = lambda: _torch_recurrent("GRU", 256, True, 1, 50, 1
 ONNX["lstm-1"] = lambda: _onnx_recurrent("LSTM", 4, 512, 1, 2, 100, 1)
 ONNX["lstm-16"] = lambda: _onnx_recurrent("LSTM", 4, 512, 1, 2, 100, 16)
 ONNX["gru_bidirectional"] = lambda: _onnx_recurrent("GRU", 3, 256, 2, 1, 50, 1)
+for _name in ("lstm-1", "lstm-16", "gru_bidirectional"):
+    ONNX.update(dict.fromkeys((f"{_name}-{_precision}" for _precision in PRECISIONS), ONNX[_name]))
 
 
 # Heads of segmentation networks at 480 x 480.
