@@ -12,7 +12,9 @@ import numpy as np
 import mxrt as mx
 
 NAME = "bert_base"
-LAYERS, TOKENS, UNITS, HEADS, HIDDEN = 12, 128, 768, 12, 3072
+LAYERS, UNITS, HEADS, HIDDEN = 12, 768, 12, 3072
+# Tokens of the inputs of each network; all have the weights of the first.
+TOKENS = {NAME: 128, f"{NAME}-s16": 16, f"{NAME}-s512": 512}
 EPSILON = 1e-12
 # Inputs that are saved.
 SAMPLES = 4
@@ -22,15 +24,22 @@ Layer = dict[str, np.ndarray]
 
 def write(base: str) -> None:
     """Writes the files of the network: -symbol.json, -0000.params, -expected.npy, which has the
-    output for the first input, and -input.npy.
+    output for the first input, and -input.npy. Graph and weights of other lengths than the first
+    are links to that network's.
     """
+    name = Path(base).name
     random = np.random.default_rng(768)
     layers = [_layer(random) for _ in range(LAYERS)]
-    data = random.standard_normal((SAMPLES, TOKENS, UNITS), "float32")
+    data = random.standard_normal((SAMPLES, TOKENS[name], UNITS), "float32")
     Path(base).parent.mkdir(parents=True, exist_ok=True)
-    _graph().save(f"{base}-symbol.json")
-    named = {f"arg:layer{i}_{key}": value for i, layer in enumerate(layers) for key, value in layer.items()}
-    mx.nd.save(f"{base}-0000.params", {name: mx.nd.array(value) for name, value in named.items()})
+    if name == NAME:
+        _graph().save(f"{base}-symbol.json")
+        named = {f"arg:layer{i}_{key}": value for i, layer in enumerate(layers) for key, value in layer.items()}
+        mx.nd.save(f"{base}-0000.params", {key: mx.nd.array(value) for key, value in named.items()})
+    else:
+        for end in ("-symbol.json", "-0000.params"):
+            Path(base + end).unlink(missing_ok=True)
+            Path(base + end).symlink_to(NAME + end)
     np.save(f"{base}-expected.npy", _answer(layers, data[0])[None].astype("float32"))
     np.save(f"{base}-input.npy", data)
 
@@ -75,11 +84,11 @@ def _answer(layers: list[Layer], x: np.ndarray) -> np.ndarray:
     """The output for one input, in float64 by numpy."""
     x = x.astype("float64")
     for layer in layers:
-        joined = _dense(layer, "qkv", x).reshape(TOKENS, HEADS, 3, UNITS // HEADS)
+        joined = _dense(layer, "qkv", x).reshape(-1, HEADS, 3, UNITS // HEADS)
         queries, keys, values = joined.transpose(2, 1, 0, 3)
         scores = np.exp(queries @ keys.transpose(0, 2, 1) / (UNITS // HEADS) ** 0.5)
         scores /= scores.sum(-1, keepdims=True)
-        mixed = (scores @ values).transpose(1, 0, 2).reshape(TOKENS, UNITS)
+        mixed = (scores @ values).transpose(1, 0, 2).reshape(-1, UNITS)
         x = _norm(layer, "norm0", x + _dense(layer, "proj", mixed))
         hidden = _dense(layer, "ffn0", x)
         hidden *= 0.5 * (1 + np.vectorize(math.erf)(hidden / 2**0.5))

@@ -2,17 +2,19 @@
 """mxrt and its peers, interleaved, on the same machine: one row of the table of goals after the
 other.
 
-    make bench-peers                                     every row (about 50 minutes)
+    make bench-peers                                     every row (some two hours)
     make bench-peers ARGS="resnet18_v1 callers-8"  these rows
     make bench-peers ARGS="--list"                 their names
     make bench-peers ARGS="--table"                what has been measured so far, as one table
 
 Every engine is a process of its own that is driven over pipes, in an environment of its own (made
-the first time; about 1 GB). In each round every engine has its turn, and each round begins with
-another engine; one or two callers have many brief turns. A turn in which other programs took more
-than --quiet cores does not count and is repeated. Peers are tried in several settings for each
-number of callers, and the best is measured. All compute in float32 unless the row says otherwise;
-OpenVINO is given. Rows are kept as JSON in build/peers/results.
+the first time; about 1 GB, and 6 GB for the files of all networks). In each round every engine has
+its turn, and each round begins with another engine; one or two callers have many brief turns. A
+turn in which other programs took more than --quiet cores does not count and is repeated. Peers are
+tried in several settings for each number of callers, and the best is measured; rows of networks in
+float32 have the peers as installed too, without any setting. All compute in float32 unless the row
+or a cell says otherwise; OpenVINO is given. MXNet has a column with --peers onnxruntime openvino
+mxnet. Rows are kept as JSON in build/peers/results.
 """
 
 from __future__ import annotations

@@ -7,14 +7,17 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import bert
+import images
 import numpy as np
 
 import mxrt
 from mxrt.bench import to_onnx
-from mxrt.bench.peers import PeerError
+from mxrt.bench.peer import engines
+from mxrt.bench.peers import PeerError, Process
 
 __all__ = [
     "BUILD",
@@ -84,22 +87,47 @@ def network(name: str) -> str:
     -input.npy.
     """
     base = ZOO / name
-    if name == bert.NAME and not Path(f"{base}-input.npy").exists():
-        say(f"computing the weights of {name} ...")
+    if Path(f"{base}-input.npy").exists():
+        return str(base)
+    if name in bert.TOKENS and name != bert.NAME:
+        network(bert.NAME)
+    say(f"computing the weights of {name} ...")
+    if name in bert.TOKENS:
         bert.write(str(base))
-    if not Path(f"{base}-input.npy").exists():
-        say(f"computing the weights of {name} ...")
+    elif name in images.NETWORKS:
+        images.write(str(base))
+    else:
         _call([sys.executable, str(ROOT / "tests" / "models" / "make_zoo.py"), str(ZOO), name], "computing weights")
     return str(base)
 
 
 def expected(name: str) -> np.ndarray:
     """The network's output for its first input: MXNet's, or that of a computation in float64."""
-    if name == bert.NAME:
-        found: np.ndarray = np.load(f"{network(name)}-expected.npy")
-        return found
-    with np.load(GOLDEN / name / "golden.npz") as saved:
-        return saved["b1"]
+    if name in NETWORKS:
+        with np.load(GOLDEN / name / "golden.npz") as saved:
+            return saved["b1"]
+    file = Path(f"{network(name)}-expected.npy")
+    if not file.exists():
+        np.save(file, _answer_of_mxnet(name))
+    found: np.ndarray = np.load(file)
+    return found
+
+
+def _answer_of_mxnet(name: str) -> np.ndarray:
+    """The answer to the first input."""
+    say(f"asking MXNet for the answer of {name} ...")
+    base = network(name)
+    model = engines.Model(symbol=f"{base}-symbol.json", params=f"{base}-0000.params", onnx=None, inputs=["data"])
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Process("mxnet", interpreter("mxnet")) as process,
+    ):
+        process.ask("load", model=model, setting={})
+        process.ask("inputs", file=f"{base}-input.npy")
+        process.ask("outputs", file=f"{folder}/answer.npz")
+        with np.load(f"{folder}/answer.npz") as answers:
+            found: np.ndarray = answers["arr_0"]
+    return found
 
 
 def onnx(name: str, image: tuple[int, ...], batch: int) -> str:

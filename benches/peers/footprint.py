@@ -9,10 +9,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import bert
 import environments
 import numpy as np
 from lanes import Bench, Lane, files, middle
 from report import Result, best_and_median
+
+from mxrt.bench.peer import engines
 
 IDLE_SECONDS = 5.0
 # The processor that a network has for itself in rows about one core.
@@ -25,24 +28,8 @@ def memory(bench: Bench, callers: int, goal: float) -> Result:
     """
     cells, raw, notes = {}, {}, []
     for engine in ("mxrt", *bench.options.peers):
-        lane = bench.lane(engine, "resnet18_v1")
-        lane.choose(callers)
-        arrays = lane.process.ask("inputs", file=environments.network("resnet18_v1") + "-input.npy")["megabytes"]
-        with tempfile.TemporaryDirectory() as folder:
-            arrays += lane.process.ask("outputs", file=str(Path(folder) / "x.npz"))["megabytes"]
-        if len(lane.settings) > 1:  # what the other settings left behind does not count
-            notes.append(f"{engine}: {lane.setting}")
-            chosen, settings = lane.setting, lane.settings
-            lane = bench.lane(engine, "resnet18_v1", extra=settings[chosen])
-        seen = lane.process.ask("closed", callers=callers, seconds=2.0, ramp=0.5, own=True)
-        beyond = seen["resident_mb"] - callers * arrays
-        raw[engine] = {
-            "resident_mb": seen["resident_mb"],
-            "arrays_mb": arrays,
-            "beyond_mb": beyond,
-            **lane.process.begin,
-        }
-        cells[engine] = f"{beyond:.0f}"
+        raw[engine] = _resident(bench, engine, "resnet18_v1", callers, notes)
+        cells[engine] = f"{raw[engine]['beyond_mb']:.0f}"
     python = middle([one["python_mb"] for one in raw.values()])
     beyond = raw["mxrt"]["beyond_mb"]
     notes.append(
@@ -50,6 +37,51 @@ def memory(bench: Bench, callers: int, goal: float) -> Result:
     )
     what = f"resnet18_v1, {callers} callers, resident MB beyond their inputs and outputs"
     return Result(f"memory-{callers}", what, cells, f"{beyond:.0f} MB", f"<= {goal:g} MB", beyond <= goal, notes, raw)
+
+
+def memory_of_bert(bench: Bench, callers: int) -> Result:
+    """Resident memory of BERT-base beyond its parameters, and that of a process which it serves on
+    one core: what many callers add is at most the scratch memory of each core, and 0.3 times that.
+    """
+    notes: list[str] = []
+    raw = {engine: _resident(bench, engine, bert.NAME, callers, notes) for engine in ("mxrt", *bench.options.peers)}
+    one = _resident(bench, "mxrt", bert.NAME, 1, notes, processors=(PROCESSOR,))
+    parameters = os.path.getsize(f"{environments.network(bert.NAME)}-0000.params") * 1e-6
+    beyond = {engine: seen["beyond_mb"] - seen["python_mb"] - parameters for engine, seen in raw.items()}
+    arena = one["beyond_mb"] - one["python_mb"] - parameters
+    limit = 1.3 * arena * engines.cores()
+    notes.append(f"parameters have {parameters:.0f} MB; mxrt's engine is in the number of one core too")
+    return Result(
+        f"memory-{bert.NAME}-{callers}",
+        f"{bert.NAME}, {callers} callers, resident MB beyond Python, parameters, inputs and outputs",
+        {engine: f"{megabytes:.0f}" for engine, megabytes in beyond.items()},
+        f"{beyond['mxrt']:.0f} MB; one caller on one core {arena:.0f} MB",
+        f"<= 1.3 x one core's x {engines.cores()}",
+        beyond["mxrt"] <= limit,
+        notes,
+        {**raw, "one": one},
+    )
+
+
+def _resident(
+    bench: Bench, engine: str, name: str, callers: int, notes: list[str], processors: tuple[int, ...] = ()
+) -> dict[str, float]:
+    """Memory of a fresh process of the engine in its best setting, which is noted."""
+    lane = bench.lane(engine, name, processors=processors)
+    if not processors:
+        lane.choose(callers)
+    arrays = lane.process.ask("inputs", file=environments.network(name) + "-input.npy")["megabytes"]
+    with tempfile.TemporaryDirectory() as folder:
+        arrays += lane.process.ask("outputs", file=str(Path(folder) / "x.npz"))["megabytes"]
+    if len(lane.settings) > 1:  # what the other settings left behind does not count
+        notes.append(f"{engine}: {lane.setting}")
+        chosen, settings = lane.setting, lane.settings
+        lane.process.close()
+        lane = bench.lane(engine, name, extra=settings[chosen])
+    seen = lane.process.ask("closed", callers=callers, seconds=2.0, ramp=0.5, own=True)
+    beyond = seen["resident_mb"] - callers * arrays
+    lane.process.close()
+    return {"resident_mb": seen["resident_mb"], "arrays_mb": arrays, "beyond_mb": beyond, **lane.process.begin}
 
 
 def idle(bench: Bench) -> Result:
@@ -168,6 +200,7 @@ def one_core(bench: Bench, name: str) -> Result:
 ROWS = {
     "memory-64": lambda bench: memory(bench, 64, 160),
     "memory-960": lambda bench: memory(bench, 960, 175),
+    f"memory-{bert.NAME}-64": lambda bench: memory_of_bert(bench, 64),
     "idle": idle,
     "load": load,
     "error": error,

@@ -41,8 +41,10 @@ QUIET_PART, MOST_TIMES = 0.95, 4
 # Answers that are off by more, as a part of the largest, are wrong. Rounding to bf16 moves those of
 # resnet50_v1, whose weights are random here, by a tenth on every engine.
 WRONG = 0.2
-# Steps of 8 bits move them further.
-WRONG_IN_8_BITS = 0.5
+# Steps of 8 bits, and bf16 in mobilenet1.0, move them further.
+WRONG_IN_FEW_BITS = 0.5
+# A peer as `pip install` gives it: no threads, hints or precision are set.
+AS_INSTALLED = engines.AS_INSTALLED
 # So many turns each setting of a peer is tried before the best is measured, and so long is one with
 # many callers.
 TRIES, TRY_SECONDS = 5, 0.6
@@ -84,12 +86,14 @@ class Lane:
     extra: Mapping[str, Any] = field(default_factory=dict)
     quiet: float = QUIET
     setting: str = ""
+    precision: str = "float32"
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def use(self, name: str) -> None:
         """Switches to one of the engine's settings."""
         self.setting = name
-        self.process.ask("load", model=self.model, setting={**self.settings[name], **self.extra})
+        loaded = self.process.ask("load", model=self.model, setting={**self.settings[name], **self.extra})
+        self.precision = loaded["precision"]
 
     def choose(self, callers: int) -> None:
         """Switches to the setting that serves this number of callers best."""
@@ -139,7 +143,8 @@ class Bench:
         self, engine: str, environment: Mapping[str, str] | None = None, processors: Sequence[int] = ()
     ) -> Process:
         """An engine in a process of its own."""
-        return self._stack.enter_context(Process(engine, environments.interpreter(engine), environment, processors))
+        python = environments.interpreter(engine.removesuffix(AS_INSTALLED))
+        return self._stack.enter_context(Process(engine, python, environment, processors))
 
     def lane(
         self,
@@ -150,18 +155,20 @@ class Bench:
         environment: Mapping[str, str] | None = None,
         processors: Sequence[int] = (),
         model: engines.Model | None = None,
+        settings: dict[str, dict[str, Any]] | None = None,
+        wrong: float = WRONG,
     ) -> Lane:
         """The engine with the network, or its form in 8 bits, `model`, loaded, asked for batches of
-        this size; its answers are compared with MXNet's of the network.
+        this size; its answers are compared with MXNet's of the network. It has the first of these
+        settings, or of those that are tried.
         """
         say(f"starting {engine} with {network}")
-        limit = WRONG if model is None else WRONG_IN_8_BITS
         model = model or files(engine, network, batch)
         lane = Lane(self.process(engine, environment, processors), model, extra or {}, self.options.quiet)
-        lane.settings = engines.settings(engine, 1, 1 if processors else engines.cores())
+        lane.settings = settings or engines.settings(engine, 1, 1 if processors else engines.cores())
         lane.use(next(iter(lane.settings)))
         lane.process.ask("inputs", file=environments.network(network) + "-input.npy", batch=batch)
-        self._check(lane, network, limit)
+        self._check(lane, network, wrong)
         return lane
 
     def lanes(self, network: str, callers: int = 1, batch: int = 1, **kwargs: Any) -> dict[str, Lane]:
@@ -178,6 +185,20 @@ class Bench:
                     raise
                 self.notes.append(f"{engine} is left out: {error}")
                 say(self.notes[-1])
+        return found
+
+    def as_installed(self, network: str, callers: int = 1) -> dict[str, Lane]:
+        """The peers without any setting; OpenVINO then computes in bf16 where processors do."""
+        given = {"onnxruntime": ("", {"threads": 0}), "openvino": (AS_INSTALLED, {"requests": min(callers, 64)})}
+        found = {}
+        for peer, (end, setting) in given.items():
+            if peer in self.options.peers:
+                try:
+                    found[peer + AS_INSTALLED] = self.lane(
+                        peer + end, network, settings={"": setting}, wrong=WRONG_IN_FEW_BITS
+                    )
+                except (PeerError, RuntimeError) as error:
+                    self.notes.append(f"{peer}{AS_INSTALLED} is left out: {error}")
         return found
 
     def _check(self, lane: Lane, network: str, limit: float) -> None:
@@ -262,7 +283,7 @@ def files(engine: str, network: str, batch: int) -> engines.Model:
     """The files of a network for an engine."""
     base = environments.network(network)
     image = np.load(f"{base}-input.npy", mmap_mode="r").shape[1:]
-    reads_onnx = engine in ("onnxruntime", "openvino")
+    reads_onnx = engine.removesuffix(AS_INSTALLED) in ("onnxruntime", "openvino")
     return engines.Model(
         symbol=f"{base}-symbol.json",
         params=f"{base}-0000.params",

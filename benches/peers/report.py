@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lanes import Lane, Rounds, middle
+from lanes import AS_INSTALLED, Lane, Rounds, middle
 
-ENGINES = ("mxrt", "onnxruntime", "openvino", "mxnet")
+PEERS = ("onnxruntime", "openvino", "mxnet")
+ENGINES = ("mxrt", *PEERS, f"onnxruntime{AS_INSTALLED}", f"openvino{AS_INSTALLED}")
+# The key of the goal that counts against the peer that is best.
+BEST = "the best peer"
 
 
 @dataclass
@@ -50,24 +54,35 @@ def settings(lanes: dict[str, Lane]) -> list[str]:
     return [f"{name}: {lane.setting}" for name, lane in lanes.items() if len(lane.settings) > 1]
 
 
-def against_best(row: str, what: str, lanes: dict[str, Lane], rounds: Rounds, goal: float, key: str) -> Result:
-    """A row whose goal is a ratio of rates to the best peer's: of medians, and of quartiles (bad
-    moments and good).
+def against_best(
+    row: str, what: str, lanes: dict[str, Lane], rounds: Rounds, goal: float | Mapping[str, float], key: str
+) -> Result:
+    """A row whose goals are ratios of rates to the best peer's, or those of peers by their names:
+    of medians, and of quartiles (bad moments and good). Peers as installed have cells only.
     """
+    goals = goal if isinstance(goal, Mapping) else {BEST: goal}
     values = rounds.values(key)
-    peers = [name for name in values if name != "mxrt"]
-    cells = {name: best_and_median(seen) for name, seen in values.items()}
-    result = Result(row, what, cells, "no peer", f">= {goal:g} x the best peer", None)
+    peers = sorted((name for name in values if name in PEERS), key=lambda name: -middle(values[name]))
+    cells = {name: best_and_median(seen) + _other_precision(lanes[name]) for name, seen in values.items()}
+    wanted = ", ".join(f">= {factor:g} x {name}" for name, factor in goals.items())
+    result = Result(row, what, cells, "no peer", wanted, None)
     if peers:
-        best = max(peers, key=lambda name: middle(values[name]))
-        ratio = middle(values["mxrt"]) / middle(values[best])
-        low, _, high = (a / b for a, b in zip(quartiles(values["mxrt"]), quartiles(values[best]), strict=True))
-        result.measured = f"{ratio:.2f} x {best} (quartiles {low:.2f}, {high:.2f})"
-        result.met = ratio >= goal
-        result.raw["ratio"] = ratio
+        ratios = {name: middle(values["mxrt"]) / middle(values[name]) for name in peers}
+        low, _, high = (a / b for a, b in zip(quartiles(values["mxrt"]), quartiles(values[peers[0]]), strict=True))
+        result.measured = f"{ratios[peers[0]]:.2f} x {peers[0]} (quartiles {low:.2f}, {high:.2f})"
+        result.measured += "".join(f", {ratios[name]:.2f} x {name}" for name in peers[1:])
+        result.raw |= {"ratio": ratios[peers[0]], "ratios": ratios}
+        seen = {**ratios, BEST: ratios[peers[0]]}
+        met = [seen[name] >= factor for name, factor in goals.items() if name in seen]
+        result.met = all(met) if met else None
     result.notes = settings(lanes) + disturbance(rounds)
     result.raw["rounds"] = rounds.answers
     return result
+
+
+def _other_precision(lane: Lane) -> str:
+    """The precision of a peer as installed, where that is not float32."""
+    return f" ({lane.precision})" if lane.process.engine.endswith(AS_INSTALLED) and lane.precision != "float32" else ""
 
 
 def save(result: Result, folder: Path) -> None:

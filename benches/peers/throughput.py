@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import bert
+import images
 import quantized
 from environments import NETWORKS
-from lanes import BRIEF_CALLERS, Answer, Bench, Lane, Rounds, Turn, middle
-from report import Result, against_best, best_and_median, disturbance
+from lanes import BRIEF_CALLERS, WRONG_IN_FEW_BITS, Answer, Bench, Lane, Rounds, Turn, middle
+from report import BEST, Result, against_best, best_and_median, disturbance
 
 # What each network should reach, as a multiple of the best peer's images per second.
 GOALS = {"resnet18_v1": 1.9, "vgg11_bn": 2.0, "resnet50_v1": 1.3, "resnet50_v2": 1.3}
 OTHER_GOAL = 1.1
+# Processors with tiles (AMX) have goals of their own.
+TILES = "amx_bf16" in Path("/proc/cpuinfo").read_text()
+# Batches of BERT-base for each length; single ones have the network's name.
+BERT_BATCH = 8
+# The peer that detectors and segmentation networks are compared with, and that of the others.
+IMAGE_PEERS = {
+    name: "onnxruntime" if name in ("resnet18_3d", "unet_decoder") else "openvino" for name in images.NETWORKS
+}
+# Networks of which an answer takes longer than a brief turn.
+SLOW = (*(name for name in images.NETWORKS if name != "unet_decoder"), f"{bert.NAME}-s512")
 # Networks that are measured in 8 bits.
 EIGHT_BITS = ("resnet18_v1", "resnet50_v1", "mobilenetv2_1.0", bert.NAME)
 # Turns lie a tenth apart while neighbours disturb, so medians of nine differ by up to 7 % by
@@ -22,16 +35,26 @@ EVEN_ROUNDS = 25
 
 def network(bench: Bench, name: str, callers: int = 1) -> Result:
     """Images per second of callers that wait for each answer."""
-    lanes = bench.lanes(name, callers)
-    rounds = _rounds(bench, lanes, callers)
+    lanes = {**bench.lanes(name, callers), **bench.as_installed(name, callers)}
+    rounds = _long_rounds(bench, lanes) if name in SLOW else _rounds(bench, lanes, callers)
     row = name if callers == 1 else f"{name}-{callers}"
     what = f"{name}, {callers} caller{'s' * (callers > 1)}, images/s"
-    return against_best(row, what, lanes, rounds, GOALS.get(name, OTHER_GOAL), "images_per_second")
+    return against_best(row, what, lanes, rounds, goals(name), "images_per_second")
+
+
+def goals(name: str) -> Mapping[str, float]:
+    """The goals of a network in float32."""
+    if name in bert.TOKENS:
+        best = (1.1 if bert.TOKENS[name] < 128 else 1.5) if TILES else 1.05
+        return {"openvino" if TILES else BEST: best, "mxnet": 1.5}
+    if name in IMAGE_PEERS:
+        return {IMAGE_PEERS[name]: 1.3 if TILES else 1.2}
+    return {BEST: GOALS.get(name, OTHER_GOAL)}
 
 
 def callers(bench: Bench, count: int) -> Result:
     """resnet-18 for several callers."""
-    lanes = bench.lanes("resnet18_v1", count)
+    lanes = {**bench.lanes("resnet18_v1", count), **(bench.as_installed("resnet18_v1", count) if count == 8 else {})}
     rounds = _rounds(bench, lanes, count)
     what = f"resnet18_v1, {count} callers, images/s"
     return against_best(f"callers-{count}", what, lanes, rounds, 2.0, "images_per_second")
@@ -45,20 +68,35 @@ def batch(bench: Bench, size: int) -> Result:
     return against_best(f"batch-{size}", what, lanes, rounds, 1.8, "images_per_second")
 
 
-def bfloat16(bench: Bench, name: str) -> Result:
-    """Reduced precision: mxrt's and OpenVINO's."""
+def bert_batches(bench: Bench, name: str) -> Result:
+    """BERT-base with one caller and batches, whose answers take longer than a brief turn."""
+    lanes = bench.lanes(name, batch=BERT_BATCH)
+    rounds = _long_rounds(bench, lanes)
+    what = f"{name}, batches of {BERT_BATCH}, rows/s"
+    return against_best(f"{name}-b{BERT_BATCH}", what, lanes, rounds, goals(name), "images_per_second")
+
+
+def bfloat16(bench: Bench, name: str, callers: int = 1) -> Result:
+    """Reduced precision: mxrt's and OpenVINO's; for BERT-base onnxruntime's float32 too."""
     extras = {"mxrt": {"precision": "bf16"}, "openvino": {"INFERENCE_PRECISION_HINT": "bf16"}}
-    lanes = {engine: bench.lane(engine, name, extra=extra) for engine, extra in extras.items()}
+    wanted = {"openvino": 1.0 if TILES else 1.05}
+    if name == "resnet18_v1" and not TILES:
+        wanted = {"openvino": 1.25}
+    if name == bert.NAME:
+        extras["onnxruntime"] = {}
+        wanted = {"openvino": 1.2} if TILES else {"openvino": 1.0, "onnxruntime": 1.5}
+    lanes = {engine: bench.lane(engine, name, extra=extra, wrong=WRONG_IN_FEW_BITS) for engine, extra in extras.items()}
     for lane in lanes.values():
-        lane.choose(1)
-    rounds = _rounds(bench, lanes, 1)
-    goal = 1.25 if name == "resnet18_v1" else 1.0
-    return against_best(f"bf16-{name}", f"{name}, bf16, images/s", lanes, rounds, goal, "images_per_second")
+        lane.choose(callers)
+    rounds = _rounds(bench, lanes, callers)
+    row = f"bf16-{name}" if callers == 1 else f"bf16-{name}-{callers}"
+    what = f"{name}, bf16, {callers} caller{'s' * (callers > 1)}, images/s"
+    return against_best(row, what, lanes, rounds, wanted, "images_per_second")
 
 
 def eight_bits(bench: Bench, name: str, callers: int = 1) -> Result:
     """8-bit integers: MXNet's quantized form, and that of onnxruntime's quantizer for peers."""
-    lanes = bench.lanes(name, callers, model=quantized.files(name))
+    lanes = bench.lanes(name, callers, model=quantized.files(name), wrong=WRONG_IN_FEW_BITS)
     rounds = _rounds(bench, lanes, callers)
     row = f"int8-{name}" if callers == 1 else f"int8-{name}-{callers}"
     what = f"{name}, int8, {callers} caller{'s' * (callers > 1)}, images/s"
@@ -180,10 +218,15 @@ def _rounds(bench: Bench, lanes: dict[str, Lane], callers: int) -> Rounds:
     return bench.rounds(turns, brief=brief)
 
 
-def _turn(bench: Bench, lane: Lane, callers: int) -> Turn:
+def _long_rounds(bench: Bench, lanes: dict[str, Lane]) -> Rounds:
+    """One caller whose answers take long: each turn has one at least."""
+    return bench.rounds({key: _turn(bench, lane, 1, 1) for key, lane in lanes.items()})
+
+
+def _turn(bench: Bench, lane: Lane, callers: int, each: int = 0) -> Turn:
     seconds = bench.options.seconds if callers < 900 else max(4.0, bench.options.seconds)
     ramp = 0.2 if callers < 64 else 0.6
-    return lambda _: lane.serve(callers, seconds, ramp)
+    return lambda _: lane.serve(callers, seconds, ramp, each)
 
 
 # The row of each network with eight callers; that of resnet-18 is one of a series.
@@ -192,13 +235,16 @@ EIGHT_CALLERS = {name: "callers-8" if name == "resnet18_v1" else f"{name}-8" for
 ROWS = {
     **{name: lambda bench, name=name: network(bench, name) for name in NETWORKS},
     **{row: lambda bench, name=name: network(bench, name, 8) for name, row in EIGHT_CALLERS.items()},
-    bert.NAME: lambda bench: network(bench, bert.NAME),
+    **{name: lambda bench, name=name: network(bench, name) for name in bert.TOKENS},
+    **{f"{name}-b{BERT_BATCH}": lambda bench, name=name: bert_batches(bench, name) for name in bert.TOKENS},
     f"{bert.NAME}-8": lambda bench: network(bench, bert.NAME, 8),
     **{f"callers-{count}": lambda bench, count=count: callers(bench, count) for count in (2, 8, 64, 960)},
     "even": even,
     "two-cores": two_cores,
     "batch-32": lambda bench: batch(bench, 32),
-    **{f"bf16-{name}": lambda bench, name=name: bfloat16(bench, name) for name in ("resnet18_v1", "resnet50_v1")},
+    **{name: lambda bench, name=name: network(bench, name) for name in images.NETWORKS},
+    **{f"bf16-{name}": lambda bench, name=name: bfloat16(bench, name) for name in (*NETWORKS, bert.NAME)},
+    **{f"bf16-{name}-8": lambda bench, name=name: bfloat16(bench, name, 8) for name in (*NETWORKS, bert.NAME)},
     **{f"int8-{name}": lambda bench, name=name: eight_bits(bench, name) for name in EIGHT_BITS},
     **{f"int8-{name}-8": lambda bench, name=name: eight_bits(bench, name, 8) for name in EIGHT_BITS},
     "avx2": avx2,
