@@ -202,7 +202,10 @@ def test_gpus_before_6_0_have_no_kernels(gpus, tmp_path: Path) -> None:
 
 def test_products_of_halves_need_no_tensor_cores(gpus) -> None:
     """GPUs of compute capability 6.0 to 7.2 have none; their threads exchange the factors."""
-    kernels = host_kernels("host.h", lambda text: text.replace("#define HALF_PRODUCTS 1", "#define HALF_PRODUCTS 0"))
+    # The host's own exchange keeps its name; only files that multiply are compiled again.
+    without = "#undef HALF_PRODUCTS\n#define HALF_PRODUCTS 0\n#define mma_half mma_half_of_threads\n#if !HALF_PRODUCTS"
+    kernels = host_kernels("tensor_cores.h", lambda text: text.replace("#if !HALF_PRODUCTS", without))
+    assert str(kernels) != gpus["STANDIN_KERNELS"]
     command = [sys.executable, str(ROOT / "tests" / "cuda_kernels.py"), "--orders", "1-2", "products"]
     found = last_json(run(command, 300, {**gpus, "STANDIN_KERNELS": str(kernels), "STANDIN_DELAY_US": "0"}))
     assert found["wrong"] == [] and found["calls"] > 20

@@ -7,10 +7,11 @@
 #include <ucontext.h>
 #endif
 
-thread_local dim3 blockIdx, blockDim, gridDim;
+// Of the launch that runs; there is one for all threads of the process.
+dim3 blockIdx, blockDim, gridDim;
 
 namespace host {
-thread_local dim3 thread;
+dim3 thread;
 std::vector<unsigned char> shared;
 std::vector<float> shown;
 std::vector<u64> lanes;

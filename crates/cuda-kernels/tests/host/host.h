@@ -22,7 +22,7 @@ struct float4 { float x, y, z, w; };
 struct Piece { u64 low, high; };
 
 namespace host {
-extern thread_local dim3 thread;
+extern dim3 thread;
 extern std::vector<unsigned char> shared;
 extern std::vector<u64> lanes;    // what lanes show each other
 extern std::vector<float> fragments;    // of products on tensor cores: 12 numbers of each lane
@@ -44,9 +44,15 @@ void wait_until(bool (*is)(const void*), const void* what);
 int number();    // of the running thread in its block
 }  // namespace host
 
-extern thread_local dim3 blockIdx, blockDim, gridDim;
+extern dim3 blockIdx, blockDim, gridDim;
 #define threadIdx (host::thread)
 #define DEVICE static inline
+// Products take most of the time of all kernels: the compiler may do its best.
+#if defined(__GNUC__) && !defined(__clang__)
+#define FAST __attribute__((optimize("O3")))
+#else
+#define FAST
+#endif
 #define SPECIAL inline
 #define ROLLED
 #define UNROLLED
@@ -175,11 +181,7 @@ DEVICE const float* piece_shown(size_t byte) {
     byte ^= (byte >> 7 & 7) << 4;
     return &shown.at(byte / 2 + 7) - 7;
 }
-// A fifth of the time of all kernels, and nothing that waits: the compiler may do its best.
-#if defined(__GNUC__) && !defined(__clang__)
-__attribute__((optimize("O3")))
-#endif
-DEVICE void make(const Product& p) {
+DEVICE FAST void make(const Product& p) {
     int lane = number() % 32, row0 = number() / 32 % 4 * 16 + lane / 4, col0 = lane % 4 * 2;
     size_t a = place(p.a), b = place(p.b);
     float rows[2][16];
@@ -254,30 +256,29 @@ DEVICE void barrier_wait(u64* at, u32 parity) {
 #define BRAIN_PRODUCTS 1
 #define HALF_PRODUCTS 1
 namespace host {
-template <class Load> void mma(float d[4], const u32 a[4], const u32 b[2], Load load) {
-    int me = host::number(), warp = me & ~31, lane = me & 31, group = lane >> 2, pair = lane & 3;
-    float* mine = &host::fragments[me * 12];
-    for (int i = 0; i < 12; i++) {
-        u32 two = i < 8 ? a[i / 2] : b[i / 2 - 4];
-        mine[i] = load((unsigned short)(two >> 16 * (i & 1)));
-    }
+template <float (*LOAD)(unsigned short)> FAST void mma(float d[4], const u32 a[4], const u32 b[2]) {
+    int me = host::number(), group = (me & 31) >> 2, pair = me & 3;
+    // The factors of a warp: 16 rows of 16 numbers, then 8 columns of as many.
+    float* rows = &host::fragments[(me & ~31) * 12];
+    float* cols = rows + 256;
+    for (int part = 0; part < 4; part++)
+        for (int i = 0; i < 2; i++)
+            rows[(group + part % 2 * 8) * 16 + part / 2 * 8 + pair * 2 + i] = LOAD((unsigned short)(a[part] >> 16 * i));
+    for (int part = 0; part < 2; part++)
+        for (int i = 0; i < 2; i++) cols[group * 16 + part * 8 + pair * 2 + i] = LOAD((unsigned short)(b[part] >> 16 * i));
     host::wait_warp();
-    for (int i = 0; i < 4; i++) {
-        int row = group + (i >= 2 ? 8 : 0), col = pair * 2 + (i & 1);
-        for (int k = 0; k < 16; k++) {
-            int of_a = (row & 7) * 4 + (k & 7) / 2, part_a = (row >= 8) + 2 * (k >= 8);
-            int of_b = col * 4 + (k & 7) / 2, part_b = 4 + (k >= 8);
-            d[i] += host::fragments[(warp + of_a) * 12 + 2 * part_a + (k & 1)] *
-                    host::fragments[(warp + of_b) * 12 + 2 * part_b + (k & 1)];
-        }
+    const float *x = rows + group * 16, *y = x + 8 * 16, *one = cols + pair * 2 * 16, *other = one + 16;
+    for (int k = 0; k < 16; k++) {
+        d[0] += x[k] * one[k], d[1] += x[k] * other[k];
+        d[2] += y[k] * one[k], d[3] += y[k] * other[k];
     }
     host::wait_warp();
 }
 }  // namespace host
 #if HALF_PRODUCTS
-DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_half); }
+DEVICE void mma_half(float d[4], const u32 a[4], const u32 b[2]) { host::mma<load_half>(d, a, b); }
 #endif
-DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma(d, a, b, load_brain); }
+DEVICE void mma_brain(float d[4], const u32 a[4], const u32 b[2]) { host::mma<load_brain>(d, a, b); }
 DEVICE float times_rounded(float a, float b) { return a * b; }
 DEVICE double times_rounded(double a, double b) { return a * b; }
 DEVICE float plus_rounded(float a, float b) { return a + b; }
