@@ -9,6 +9,7 @@
 # SEEDS=1000                orders of the devices' work in test-scenarios
 # ARGS=                     arguments of the command that a target runs, where its line says so
 # PYTEST_PROCESSES=2        processes that Python tests are spread over, file by file
+# NEXTEST_THREADS=2         tests of Rust that run concurrently
 # SECONDS=60                about how long the targets of the long checks run on two cores, after builds
 
 SHELL := /bin/bash
@@ -30,8 +31,9 @@ export PYTHON
 # To bash it is a clock, which scripts use.
 unexport SECONDS
 
-# More than cores: tests of servers and processes wait much of their time.
-PYTEST_PROCESSES ?= 3
+# More than cores: tests of servers and processes wait much of their time, and some of the engine.
+PYTEST_PROCESSES ?= 4
+NEXTEST_THREADS ?= $(shell echo $$(($$(nproc) + 1)))
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMPS := build/stamps
@@ -235,11 +237,15 @@ demo: $(STAMPS)/$(if $(wildcard $(STAMPS)/installed),installed,demo) ## daily: s
 test: | check-tools ## daily: everything below and the wheel; says what each part costs
 	@MAKE="$(MAKE)" scripts/test.sh
 
+# With the features of examples, by the driver and with the arguments of clippy, crates are those that
+# it has just checked, and rustdoc checks none of them again.
+AFTER_CLIPPY := RUSTC_WORKSPACE_WRAPPER="$$(rustc --print sysroot)/bin/clippy-driver" CLIPPY_ARGS="-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__"
+
 .PHONY: lint
 lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, ruff, licences of crates, stubs of operators
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo doc --quiet --workspace --no-deps --locked
+	$(AFTER_CLIPPY) cargo doc --quiet --workspace --no-deps --lib --bins --examples --locked
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) scripts/licenses.py --check
@@ -248,7 +254,7 @@ lint: check-rust-tools $(STAMPS)/test-tools ## daily: rustfmt, clippy, rustdoc, 
 .PHONY: test-rust
 test-rust: $(STAMPS)/build-tools | check-tools ## daily: Rust unit, integration and documentation tests
 	@if cargo nextest --version >/dev/null 2>&1; then \
-		cargo nextest run --workspace --locked --profile $(NEXTEST_PROFILE); \
+		cargo nextest run --workspace --locked --profile $(NEXTEST_PROFILE) --test-threads $(NEXTEST_THREADS); \
 	else \
 		echo "cargo-nextest is not installed: cargo test takes its place (ten minutes for all tests of a file together)"; \
 		timeout --kill-after=10 1200 cargo test --workspace --locked --lib --bins --tests; \

@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Makes all parts of `make test`, and says what each costs. MAKE is make.
 #
-# The wheel is built while the sources are checked and tested: each of both waits on one core for its
-# longest crate.
+# The wheel is built, installed and followed by the models of the engine while the sources are checked
+# and tested: each of both waits on one core for its longest crate, and tests wait much of their time.
+# Types are checked while Python tests run.
 set -u
 cd "$(dirname "$0")/.." || exit
 costs=()
-wheel=
-log=build/wheel.log
-# Ended early, the build of the wheel is ended, too.
-trap '[ -z "$wheel" ] || kill -- "-$wheel" 2>/dev/null' EXIT
+# The process group of parts that are made in the background, and the file that has their words.
+group=
+log=
+# Ended early, they are ended, too.
+trap '[ -z "$group" ] || kill -- "-$group" 2>/dev/null' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# cost BEGIN PART: notes the seconds that a part took.
+# cost BEGIN PART: the seconds that a part took.
 cost() {
-  costs+=("$(printf '%6d s  make %s' $((SECONDS - $1)) "$2")")
+  printf '%6d s  make %s\n' $((SECONDS - $1)) "$2"
 }
 
 # failed PART: ends with the sentence that names it.
@@ -29,28 +31,51 @@ parts() {
   for part in "$@"; do
     begin=$SECONDS
     "$MAKE" "$part" || failed "$part"
-    cost "$begin" "$part"
+    costs+=("$(cost "$begin" "$part")")
   done
+}
+
+# meanwhile PART...: begins to make parts in the background, one after the other.
+meanwhile() {
+  log=build/$1.log
+  : >"$log.costs"
+  echo "meanwhile: make $*; $log has the words"
+  # A process group of its own, which can be ended as a whole.
+  set -m
+  (
+    set +m
+    for part in "$@"; do
+      echo "$part" >"$log.part"
+      begin=$SECONDS
+      "$MAKE" "$part" || exit
+      cost "$begin" "$part, meanwhile" >>"$log.costs"
+    done
+  ) >"$log" 2>&1 &
+  group=$!
+  set +m
+}
+
+# joined: waits for them.
+joined() {
+  wait "$group" || {
+    group=
+    cat "$log"
+    failed "$(<"$log.part")"
+  }
+  group=
+  mapfile -t -O ${#costs[@]} costs <"$log.costs"
 }
 
 mkdir -p build
 begin=$SECONDS
-# Both use the environment.
+# All of them use the environment.
 "$MAKE" build/stamps/test-tools || failed build/stamps/test-tools
-echo "the wheel is built meanwhile; $log has the words of its build"
-# A process group of its own, which can be ended as a whole.
-set -m
-"$MAKE" wheel >"$log" 2>&1 &
-wheel=$!
-set +m
-parts lint mutants-check test-rust test-scenarios loom
-wait "$wheel" || {
-  wheel=
-  cat "$log"
-  failed wheel
-}
-wheel=
-parts install test-python check-types
+meanwhile wheel install loom
+parts lint mutants-check test-rust test-scenarios
+joined
+meanwhile check-types
+parts test-python
+joined
 printf '%s\n' "${costs[@]}"
 printf '%6d s  all of it\n' $((SECONDS - begin))
 echo "make test: all passed"

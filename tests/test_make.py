@@ -56,6 +56,17 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
+def without_pip(folder: Path, variables: str = "") -> Path:
+    """This interpreter, whose environments have no pip: installing it takes seconds, and nothing
+    here uses it.
+    """
+    text = f"""
+    [ "$1 $2" != "-m venv" ] || {{ shift 2; set -- -m venv --without-pip "$@"; }}
+    {variables} exec '{sys.executable}' "$@"
+    """
+    return program(folder / "python", text)
+
+
 @pytest.fixture
 def make(tmp_path: Path):
     """Runs make in a folder; compilers that only tell their version come first in PATH."""
@@ -84,7 +95,7 @@ def test_a_path_with_spaces_does_not_touch_the_folder_of_its_first_word(make, tm
     stranger.parent.mkdir()
     stranger.write_text("mine")
     folder = checkout(tmp_path / "with sp $HOME 'quoted'")
-    done = make(folder, VENV, f"PYTHON={sys.executable}")
+    done = make(folder, VENV, f"PYTHON={without_pip(tmp_path / 'quick')}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert stranger.read_text() == "mine"
     assert everything_below(stranger.parent) == ["precious.txt"]
@@ -136,7 +147,7 @@ def other_python(folder: Path, change: str) -> Path:
     sites = folder / "sites"
     sites.mkdir(parents=True)
     (sites / "sitecustomize.py").write_text(f"import sys\n{change}\n")
-    return program(folder / "python", f"PYTHONPATH='{sites}' exec '{sys.executable}' \"$@\"")
+    return without_pip(folder, f"PYTHONPATH='{sites}'")
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "wheel", VENV])
@@ -169,7 +180,7 @@ def test_another_python_makes_the_environment_again_and_none_keeps_it(make, tmp_
     folder = checkout(tmp_path / "mxrt")
     witness = folder / ".venv" / "installed-by-hand"
     stamp = folder / VENV
-    assert make(folder, VENV, f"PYTHON={sys.executable}").returncode == 0
+    assert make(folder, VENV, f"PYTHON={without_pip(tmp_path / 'quick')}").returncode == 0
     made = stamp.stat().st_mtime_ns
     witness.touch()
     for arguments in ([], [f"PYTHON={sys.executable}"]):
@@ -228,13 +239,14 @@ def parts_of_make_test(tmp_path: Path, fails: str = "") -> tuple[subprocess.Pope
         tmp_path / "make",
         f"""
         echo "$1" >> {tmp_path}/made
+        [ "$1" != check-types ] || echo "words of types"
         if [ "$1" = wheel ]; then
             echo "words of the wheel"
             # At once: what stops this may come before the number is written.
             echo $$ > {tmp_path}/number && mv {tmp_path}/number {tmp_path}/pid
             [ "{fails}" = wheel ] || while [ ! -e {tmp_path}/go ]; do sleep 0.01; done
         fi
-        [ "$1" != loom ] || touch {tmp_path}/go
+        [ "$1" != test-scenarios ] || touch {tmp_path}/go
         [ "$1" = lint ] && while [ ! -e {tmp_path}/pid ]; do sleep 0.01; done
         [ "$1" != "{fails}" ]
         """,
@@ -247,23 +259,28 @@ def parts_of_make_test(tmp_path: Path, fails: str = "") -> tuple[subprocess.Pope
 def test_make_test_builds_the_wheel_meanwhile_and_says_what_each_part_costs(tmp_path: Path) -> None:
     running, folder = parts_of_make_test(tmp_path)
     said, _ = running.communicate(timeout=60)
-    parts = "lint mutants-check test-rust test-scenarios loom install test-python check-types".split()
+    first, second = "lint mutants-check test-rust test-scenarios".split(), "wheel install loom".split()
     assert running.returncode == 0
-    assert re.findall(r"^ +\d+ s  make (.+)$", said, re.MULTILINE) == parts
+    costs = [*first, *(f"{part}, meanwhile" for part in second), "test-python", "check-types, meanwhile"]
+    assert re.findall(r"^ +\d+ s  make (.+)$", said, re.MULTILINE) == costs
     assert said.endswith("make test: all passed\n")
     made = (tmp_path / "made").read_text().split()
-    assert [one for one in made if one != "wheel"] == ["build/stamps/test-tools", *parts]
-    assert made.index("wheel") < made.index("test-rust")
+    assert [one for one in made if one in first] == first and [one for one in made if one in second] == second
+    # The wheel is there before the tests that use it, and nothing waits for it before.
+    assert made[0] == "build/stamps/test-tools" and made.index("wheel") < made.index("test-rust")
+    assert sorted(made[8:]) == ["check-types", "test-python"]
     assert (folder / "build/wheel.log").read_text() == "words of the wheel\n"
+    assert (folder / "build/check-types.log").read_text() == "words of types\n"
 
 
-@pytest.mark.parametrize("part", ["lint", "test-rust", "wheel", "test-python"])
+@pytest.mark.parametrize("part", ["lint", "test-rust", "wheel", "loom", "test-python", "check-types"])
 def test_make_test_ends_at_the_part_that_fails_and_leaves_no_build(tmp_path: Path, part: str) -> None:
     running, _ = parts_of_make_test(tmp_path, part)
     said, _ = running.communicate(timeout=60)
     assert running.returncode == 1
     assert said.endswith(f"make test: make {part} failed\n")
-    assert ("words of the wheel" in said) == (part == "wheel")
+    assert ("words of the wheel" in said) == (part in ("wheel", "loom"))
+    assert ("words of types" in said) == (part == "check-types")
     wheel = Path("/proc") / str(int((tmp_path / "pid").read_text()))
     with contextlib.suppress(OSError):  # it is gone
         while wheel.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z":
