@@ -20,7 +20,6 @@ test_make
 cli/test_cli
 cli/test_bench
 test_types
-test_packaging
 devices/test_device_sparse
 cli/test_cli_contract
 cli/test_cli_models

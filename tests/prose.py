@@ -122,8 +122,9 @@ def findings(name: str) -> list[Finding]:
             found.append(Finding(begin, f"a doc comment begins with a verb or a noun, not with {beginning[0]!r}"))
         prose, starts = _joined(lines)
         for phrase in PHRASES:
-            right = [match.span() for match in re.finditer(phrase.unless, prose, re.I)]
-            for match in re.finditer(phrase.wrong, prose, re.I):
+            wrong = list(re.finditer(phrase.wrong, prose, re.I))
+            right = [match.span() for match in re.finditer(phrase.unless, prose, re.I)] if wrong else []
+            for match in wrong:
                 if not any(low <= match.start() and match.end() <= high for low, high in right):
                     line = begin + sum(start <= match.start() for start in starts) - 1
                     found.append(Finding(line, f"{match[0]!r}: better {phrase.better}"))
@@ -186,10 +187,18 @@ def _doc_comments(text: str) -> Iterator[tuple[int, list[str], bool]]:
             yield block[offset][0] + 1, paragraph, offset == 0
 
 
+def _documented(node: ast.AST) -> Iterator[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """What may have a docstring: a module, its classes and functions, and those within them."""
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+        yield node
+    # The statements within a statement; expressions have none.
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for inner in getattr(node, part, ()):
+            yield from _documented(inner)
+
+
 def _docstrings(text: str) -> Iterator[tuple[int, list[str], bool]]:
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
+    for node in _documented(ast.parse(text)):
         if (doc := ast.get_docstring(node)) is not None:
             for offset, paragraph in _without_code(doc.splitlines()):
                 yield node.body[0].lineno + offset, paragraph, offset == 0

@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-from support import MODELS, ROOT, run
+from support import MODELS, ROOT
 
 
 @pytest.fixture(scope="module")
@@ -73,23 +71,3 @@ def test_the_demo_carries_the_models_that_are_tested() -> None:
         ("zoo/resnet18_v1/golden.npz", "resnet18_v1-golden.npz"),
     ):
         assert (MODELS / source).read_bytes() == (data / copy).read_bytes(), copy
-
-
-def test_a_strictly_typed_program_passes_mypy(mx, tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="mypy is not installed; make test installs it")
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import numpy as np\n"
-        "import mxrt as mx\n\n\n"
-        "def classify(images: np.ndarray) -> int:\n"
-        "    net = mx.gluon.SymbolBlock.imports('m-symbol.json', ['data'], 'm-0000.params')\n"
-        "    scores = net(mx.nd.array(images))\n"
-        "    try:\n"
-        "        return int(scores.asnumpy().argmax())\n"
-        "    except mx.base.MXNetError as error:\n"
-        "        print(error)\n"
-        "        return -1\n"
-    )
-    options = ["--strict", "--config-file", "", "--cache-dir", str(tmp_path / "cache")]
-    result = run([sys.executable, "-m", "mypy", *options, str(program)], timeout=180)
-    assert result.returncode == 0, result.stdout + result.stderr
