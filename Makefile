@@ -268,6 +268,11 @@ test-scenarios: | check-tools ## daily: scenarios of the simulated device throug
 # Files begin in the order in which they are collected, the longest first (tests/conftest.py).
 SPREAD = --numprocesses $(PYTEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(if $(CI),--durations=40 --durations-min=2)
 
+# Once, and not in each of the processes that tests are spread over: pytest rewrites every assertion.
+.PHONY: compile-tests
+compile-tests: $(STAMPS)/installed $(STAMPS)/test-tools
+	env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest --collect-only -qq
+
 .PHONY: test-python
 test-python: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: Python tests, recorded MXNet results and models, against the installed wheel; ARGS=
 	$(PY) -m pytest $(SPREAD) $(ARGS)

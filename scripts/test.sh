@@ -70,7 +70,7 @@ mkdir -p build
 begin=$SECONDS
 # All of them use the environment.
 "$MAKE" build/stamps/test-tools || failed build/stamps/test-tools
-meanwhile wheel install loom
+meanwhile wheel install compile-tests loom
 parts lint mutants-check test-rust test-scenarios
 joined
 meanwhile check-types

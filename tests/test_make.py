@@ -259,7 +259,7 @@ def parts_of_make_test(tmp_path: Path, fails: str = "") -> tuple[subprocess.Pope
 def test_make_test_builds_the_wheel_meanwhile_and_says_what_each_part_costs(tmp_path: Path) -> None:
     running, folder = parts_of_make_test(tmp_path)
     said, _ = running.communicate(timeout=60)
-    first, second = "lint mutants-check test-rust test-scenarios".split(), "wheel install loom".split()
+    first, second = "lint mutants-check test-rust test-scenarios".split(), "wheel install compile-tests loom".split()
     assert running.returncode == 0
     costs = [*first, *(f"{part}, meanwhile" for part in second), "test-python", "check-types, meanwhile"]
     assert re.findall(r"^ +\d+ s  make (.+)$", said, re.MULTILINE) == costs
@@ -268,7 +268,7 @@ def test_make_test_builds_the_wheel_meanwhile_and_says_what_each_part_costs(tmp_
     assert [one for one in made if one in first] == first and [one for one in made if one in second] == second
     # The wheel is there before the tests that use it, and nothing waits for it before.
     assert made[0] == "build/stamps/test-tools" and made.index("wheel") < made.index("test-rust")
-    assert sorted(made[8:]) == ["check-types", "test-python"]
+    assert sorted(made[9:]) == ["check-types", "test-python"]
     assert (folder / "build/wheel.log").read_text() == "words of the wheel\n"
     assert (folder / "build/check-types.log").read_text() == "words of types\n"
 

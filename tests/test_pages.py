@@ -57,6 +57,7 @@ def _anchors(page: str) -> set[str]:
 
 
 @functools.cache
+@functools.cache
 def _exists(path: str) -> bool:
     """Whether a file or folder of the repository has this path, whole or as its last parts."""
     names = FOLDERS if path.endswith("/") else FILES
@@ -71,12 +72,18 @@ def _rust() -> str:
 
 
 @functools.cache
+def _found(pattern: str) -> frozenset[str | tuple[str, ...]]:
+    """The groups of all matches in the Rust code."""
+    return frozenset(re.findall(pattern, _rust()))
+
+
+@functools.cache
 def _has(kind: str, member: str) -> bool:
     """Whether a Rust type has a member of this name: a function or constant, or a field or
     variant.
     """
-    if re.search(rf"\b(?:fn|const) {member}\b|\b{kind}::{member}\b", _rust()):
-        return bool(re.search(rf"\b(?:struct|enum|trait|type) {kind}\b", _rust()))
+    if member in _found(r"\b(?:fn|const) (\w+)") or (kind, member) in _found(r"\b(\w+)(?=::(\w+))"):
+        return kind in _found(r"\b(?:struct|enum|trait|type) (\w+)")
     bodies = re.findall(rf"\b(?:struct|enum|trait) {kind}\b[^;{{]*{{(.*?)^}}", _rust(), re.M | re.S)
     return any(re.search(rf"\b{member}\b", body) for body in bodies)
 

@@ -156,7 +156,7 @@ def test_without_a_compiler_chains_run_as_data(case: str, gpus, tmp_path: Path) 
     variables, majors, reason = COMPILERS[case]
     env = {**with_compiler(gpus, tmp_path / "nvrtc", *majors), **variables}
     check(RIGHT_ANSWERS, env)
-    said = mxrt("doctor", env=env).stdout
+    said = mxrt("doctor", "--no-test", env=env).stdout
     assert "kernels 9.0   yes" in said
     assert "chains 9.0    not compiled, but run as data: " in said and reason in said.split("chains 9.0")[1], said
 
@@ -189,7 +189,7 @@ def test_a_gpu_without_image_works_with_a_compiler(gpus, tmp_path: Path) -> None
     assert lines(tmp_path / "nvrtc/compiled") == ["kernels.cu sm_70"] + ["chain.cu sm_70"] * 4
     check(RIGHT_ANSWERS, {**env, "STANDIN_NVRTC": "129"})
     assert len(lines(tmp_path / "nvrtc/compiled")) == 5
-    said = mxrt("doctor", env=env).stdout
+    said = mxrt("doctor", "--no-test", env=env).stdout
     assert "kernels 7.0   yes" in said and "chains 7.0    compiled" in said
     assert "NVRTC         12.9, " in said
 
@@ -217,7 +217,7 @@ def test_the_real_nvrtc_compiles_all_kernels_and_chains(gpus, tmp_path: Path) ->
     """The code runs nowhere here: the driver is the stand-in."""
     path = os.pathsep.join([REAL_NVRTC, *filter(None, [os.environ.get("PYTHONPATH")])])
     env = {**gpus, "PYTHONPATH": path, "STANDIN_CAPABILITY": "60", "MXRT_CACHE_DIR": str(tmp_path)}
-    said = mxrt("doctor", env=env, timeout=250).stdout
+    said = mxrt("doctor", "--no-test", env=env, timeout=250).stdout
     assert "kernels 6.0   yes" in said and "chains 6.0    compiled" in said, said
     assert f"NVRTC         12.9, {REAL_NVRTC}/nvidia/cuda_nvrtc/lib/libnvrtc.so.12" in said
     sizes = sorted(file.stat().st_size for file in tmp_path.iterdir())
