@@ -3,7 +3,7 @@
 use crate::arguments::MultiBoxTargetArgument;
 use crate::launch::{Bound, code, each, each_row, launch, of_floats};
 use crate::order::sorted_rows;
-use mxrt_engine::{DeviceCtx, FailureKind, OpError};
+use mxrt_engine::{DeviceCtx, DevicePtr, FailureKind, OpError};
 use mxrt_kernels::sort::Order;
 use mxrt_kernels::vision::multibox_target::{FEW_BACKGROUNDS, MultiBoxTarget, WRONG_LABEL};
 use mxrt_ops::{DeviceOperands, KernelForm, Signature};
@@ -86,11 +86,28 @@ impl Targets {
         else {
             return Ok(());
         };
+        let argument = self.argument_at(ctx, at)?;
+        launch(ctx, overlaps, of_all, &argument)?;
+        launch(ctx, matches, of_images, &argument)?;
+        if argument.negatives > 0.0 {
+            launch(ctx, predictions, of_anchors, &argument)?;
+            let order = Order { ascending: true, k: anchors };
+            let sorted = sorted_rows(ctx, DevicePtr(argument.backgrounds), DType::F64, [images, anchors], order)?;
+            let (positions, padded) = (sorted.positions, sorted.padded);
+            let argument = MultiBoxTargetArgument { positions, padded, ..argument };
+            launch(ctx, c"target_backgrounds", of_images, &argument)?;
+        }
+        launch(ctx, store, of_anchors, &argument)
+    }
+
+    /// The argument of a call, with memory for what its kernels pass on.
+    fn argument_at(&self, ctx: &DeviceCtx<'_>, at: &DeviceOperands<'_>) -> Result<MultiBoxTargetArgument, OpError> {
+        let (labels, total) = (self.images * self.labels, self.images * self.anchors);
         // Numbers of 8 bytes, then numbers of 4 bytes.
-        let parts = [2 * total, total, total, total, total, total, images * labels, images];
+        let parts = [2 * total, total, total, total, total, total, labels, self.images];
         let memory = ctx.scratch(4 * parts.iter().sum::<usize>())?;
         let part = |number: usize| memory.offset(4 * parts[..number].iter().sum::<usize>());
-        let argument = MultiBoxTargetArgument {
+        Ok(MultiBoxTargetArgument {
             locations: at.outputs[0].0,
             mask: at.outputs[1].0,
             classes: at.outputs[2].0,
@@ -107,18 +124,7 @@ impl Targets {
             counts: part(7).0,
             status: ctx.status_word(refusal)?.0,
             ..self.argument
-        };
-        launch(ctx, overlaps, of_all, &argument)?;
-        launch(ctx, matches, of_images, &argument)?;
-        if argument.negatives > 0.0 {
-            launch(ctx, predictions, of_anchors, &argument)?;
-            let order = Order { ascending: true, k: anchors };
-            let sorted = sorted_rows(ctx, part(0), DType::F64, [images, anchors], order)?;
-            let (positions, padded) = (sorted.positions, sorted.padded);
-            let argument = MultiBoxTargetArgument { positions, padded, ..argument };
-            launch(ctx, c"target_backgrounds", of_images, &argument)?;
-        }
-        launch(ctx, store, of_anchors, &argument)
+        })
     }
 }
 

@@ -8,9 +8,11 @@ use super::lower::{DeviceTarget, draft};
 use super::step::{Reach, StepNode};
 use crate::compile::lower::Target;
 use crate::compile::values::GraphValues;
-use crate::ir::{Graph, Value};
+use crate::ir::{Graph, GraphNode, Value};
 use mxrt_engine::OpError;
-use mxrt_ops::{DeviceKernel, KernelForm, LastInput, Move, Signature, bind_form, channels_last, channels_last_type};
+use mxrt_ops::{
+    ChannelsLast, DeviceKernel, KernelForm, LastInput, Move, Signature, bind_form, channels_last, channels_last_type,
+};
 use mxrt_tensor::{TensorType, no_device_kernel};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -86,33 +88,49 @@ impl DeviceTarget {
         }
         let Some(last) = channels_last(form, signature) else { return Ok(None) };
         let last = last.on(self.device, signature.options);
-        let inputs = || node.inputs.iter().copied().zip(&last.inputs);
-        let of_use = match form {
-            KernelForm::Convolution { .. } => inputs().all(|(value, wanted)| {
-                !matches!(wanted, LastInput::Weights | LastInput::FiltersFirst)
-                    || self.is_constant(values, self.root(values, value))
-            }),
-            _ => inputs().any(|(value, wanted)| *wanted == LastInput::Image && self.is_only_last(values, value)),
-        };
-        if !of_use {
+        if !self.gains_by(&last, values, node, form) {
             return Ok(None);
         }
         let outputs = [last.output.clone()];
         let changed = Signature { inputs: &last.input_types, outputs: &outputs, options: signature.options };
         let Some(kernel) = bind_form(self.device, &last.form, &changed) else { return Ok(None) };
-        let mut reads = Vec::new();
+        let inputs = self.inputs_of(&last, values, node)?;
+        let output = self.layouts.new_value(last.output, false);
+        self.layouts.last.insert(Value::Node(n, 0), output);
+        self.layouts.only_last.insert(Value::Node(n, 0));
+        Ok(Some(LastStep { kernel, inputs, output }))
+    }
+
+    /// Whether no step is added for weights at every call, or an image is there with channels last
+    /// alone.
+    fn gains_by(&self, last: &ChannelsLast, values: &GraphValues<'_>, node: &GraphNode, form: &KernelForm) -> bool {
+        let mut inputs = node.inputs.iter().copied().zip(&last.inputs);
+        match form {
+            KernelForm::Convolution { .. } => inputs.all(|(value, wanted)| {
+                !matches!(wanted, LastInput::Weights | LastInput::FiltersFirst)
+                    || self.is_constant(values, self.root(values, value))
+            }),
+            _ => inputs.any(|(value, wanted)| *wanted == LastInput::Image && self.is_only_last(values, value)),
+        }
+    }
+
+    /// The inputs of a node in the layouts that it reads.
+    fn inputs_of(
+        &mut self,
+        last: &ChannelsLast,
+        values: &GraphValues<'_>,
+        node: &GraphNode,
+    ) -> Result<Vec<Value>, OpError> {
+        let mut inputs = Vec::new();
         for (value, wanted) in node.inputs.iter().zip(&last.inputs) {
-            reads.push(match wanted {
+            inputs.push(match wanted {
                 LastInput::Image => self.last(values, *value)?,
                 LastInput::Same => self.first(values, *value)?,
                 LastInput::Weights => self.packed(values, *value, [2, 3, 1, 0])?,
                 LastInput::FiltersFirst => self.packed(values, *value, [0, 2, 3, 1])?,
             });
         }
-        let output = self.layouts.new_value(last.output, false);
-        self.layouts.last.insert(Value::Node(n, 0), output);
-        self.layouts.only_last.insert(Value::Node(n, 0));
-        Ok(Some(LastStep { kernel, inputs: reads, output }))
+        Ok(inputs)
     }
 
     fn is_only_last(&self, values: &GraphValues<'_>, value: Value) -> bool {

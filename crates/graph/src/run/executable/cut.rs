@@ -179,16 +179,20 @@ impl<'a> Cutter<'a> {
         for ((.., place), Level { nodes, operators: after }) in levels {
             stages.extend(self.segment(place, &nodes));
             for n in after {
-                let node = operators[&n].clone();
-                let read: HashSet<Value> = node.inputs_read().collect();
-                let source = |v: &Value| if read.contains(v) { self.source(*v) } else { ValueSource::Unread };
-                let sources = node.inputs.iter().map(source).collect();
-                let makes = (0..graph.nodes[n].values()).map(|o| Value::Node(n, o));
-                let makes = makes.map(|value| self.number(value)).collect();
-                stages.push(CutStage { part: StagePart::Operator(node), place: None, sources, makes });
+                stages.push(self.operator(n, operators[&n].clone()));
             }
         }
         Cut { stages, values: self.values, outputs }
+    }
+
+    /// The stage of a node that is one of its own.
+    fn operator(&mut self, n: usize, node: GraphNode) -> CutStage {
+        let read: HashSet<Value> = node.inputs_read().collect();
+        let source = |v: &Value| if read.contains(v) { self.source(*v) } else { ValueSource::Unread };
+        let sources = node.inputs.iter().map(source).collect();
+        let makes = (0..self.graph.nodes[n].values()).map(|o| Value::Node(n, o));
+        let makes = makes.map(|value| self.number(value)).collect();
+        CutStage { part: StagePart::Operator(node), place: None, sources, makes }
     }
 
     /// Holds what node `n` reads of other stages.
