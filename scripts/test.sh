@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes all parts of `make test`, and says what each costs. MAKE is make.
 #
-# The wheel is built, installed and followed by the models of the engine while the sources are checked
-# and tested: each of both waits on one core for its longest crate, and tests wait much of their time.
-# Types are checked while Python tests run.
+# The wheel is built and installed and the models of the engine run while the sources are checked and
+# tested: builds wait for their longest crate on one core, and tests wait much of their time. Types are
+# checked while Python tests run.
 set -u
 cd "$(dirname "$0")/.." || exit
 costs=()
