@@ -6,29 +6,38 @@ from __future__ import annotations
 
 LONGEST = """
 devices/test_cuda_kernels
-devices/test_cuda
 devices/test_cuda_compiled
+devices/test_cuda
 gluon/test_models
+devices/test_cuda_graphs
+cli/test_cli
+engine/test_promises
 engine/test_exits
 serve/test_serve_accounting
-engine/test_threads
+cli/test_cli_contract
+engine/test_requests
+devices/test_cuda_libraries
+cli/test_bench
 test_quantization
+engine/test_refused_memory
 devices/test_device_models
+engine/test_threads
 engine/test_memory
 gluon/test_long_graphs
+engine/test_forks
+serve/test_serve_words
+serve/test_serve_ends
+test_conformance
+test_pages
+test_recipes
 test_make
-cli/test_cli
-cli/test_bench
 test_types
-devices/test_device_sparse
-cli/test_cli_contract
+serve/test_serve_settings
+test_release
 cli/test_cli_models
 engine/test_many_callers
-engine/test_requests
-engine/test_exit
+devices/test_device_sparse
 test_bad_input
-test_pages
-serve/test_serve_ends
 """.split()
 RANKS = {f"tests/{name}.py": rank for rank, name in enumerate(LONGEST)}
 

@@ -267,7 +267,7 @@ def test_make_test_builds_the_wheel_meanwhile_and_says_what_each_part_costs(tmp_
     made = (tmp_path / "made").read_text().split()
     assert [one for one in made if one in first] == first and [one for one in made if one in second] == second
     # The wheel is there before the tests that use it, and nothing waits for it before.
-    assert made[0] == "build/stamps/test-tools" and made.index("wheel") < made.index("test-rust")
+    assert made[0] == "build/stamps/build-tools" and made.index("wheel") < made.index("test-rust")
     assert sorted(made[9:]) == ["check-types", "test-python"]
     assert (folder / "build/wheel.log").read_text() == "words of the wheel\n"
     assert (folder / "build/check-types.log").read_text() == "words of types\n"
