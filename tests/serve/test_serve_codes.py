@@ -35,6 +35,26 @@ def test_an_answer_without_results_has_a_code(server, good) -> None:
     good()
 
 
+def test_objects_of_a_request_are_no_lists_and_may_be_null(server, good) -> None:
+    infer = "/v2/models/digits_cnn/infer"
+    asked = json.loads(digit())
+    tensor = asked["inputs"][0]
+    for changed in (
+        {"parameters": [1, 9_000_000, True]},
+        {"outputs": [["dense0_fwd_output"]]},
+        {"inputs": [list(tensor.values())]},
+        {"inputs": [{**tensor, "parameters": []}]},
+    ):
+        with contextlib.closing(connect(server)) as connection:
+            response, data = exchange(connection, infer, json.dumps({**asked, **changed}))
+        said = json.loads(data)["error"]
+        assert response.status == 400 and "expected an object" in said and "struct" not in said, said
+    nothing = {**asked, "id": None, "outputs": None, "parameters": None, "inputs": [{**tensor, "parameters": None}]}
+    with contextlib.closing(connect(server)) as connection:
+        assert exchange(connection, infer, json.dumps(nothing))[0].status == 200
+    good()
+
+
 def test_the_failure_of_a_hook_has_a_code(mx, tmp_path) -> None:
     (tmp_path / "hooks.py").write_text("def preprocess(request): raise KeyError('a secret')\n")
     served = model(mx, "digits_cnn")

@@ -11,7 +11,7 @@ from codecs import BOM_UTF8
 import numpy as np
 import pytest
 
-from serving import called, connect, exchange, golden, same
+from serving import called, connect, exchange, golden, same, symbol_in
 from support import DIGITS, digits, mxrt
 
 
@@ -133,6 +133,15 @@ def test_an_answer_is_lists_of_json_or_what_the_client_accepts(mx, container) ->
     assert same([scores(data)], [wanted])
     status, _, data = sent(container, "/invocations", body, Accept="image/png")
     assert status == 406 and f"application/json, application/x-npy, text/csv or {record}".encode() in data
+
+
+def test_lists_of_any_shape_are_no_request_of_the_protocol(mx, tmp_path) -> None:
+    doubled = symbol_in(mx.sym.var("series") * 2, tmp_path)
+    model = mx.serve.Model(doubled, shapes={"series": [-1, -1, 1]})
+    with mx.serve.Server({"model": model}, port=0, grpc_port="off", sagemaker="model") as server:
+        for rows in ([[[1], [2], [3]]], [[[1]], [[2]]], [[[1]]]):
+            status, _, data = sent(server, "/invocations", json.dumps(rows))
+            assert (status, json.loads(data)) == (200, (2 * np.array(rows)).tolist()), data
 
 
 def test_a_table_may_begin_with_the_mark_of_its_byte_order(container) -> None:

@@ -87,7 +87,8 @@ impl ModelGraph {
             (None, Some(first)) => Err(OpError::new(
                 FailureKind::FileNotFound,
                 format!(
-                    "no parameter file was found for '{}', and `params` names one; an input '{first}' needs a shape",
+                    "no parameter file was found for '{}': put one next to it, or name it with `params`; an input \
+                     '{first}' needs a shape",
                     file_name(&files.symbol)
                 ),
             )),

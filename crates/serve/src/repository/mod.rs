@@ -260,7 +260,7 @@ impl Repository {
             let message = format!("the model '{name}' was not loaded: {}", trouble.words);
             match trouble.kind {
                 FailureKind::Memory => Refusal::new(Cause::Memory, message).retry_after(1),
-                _ => Refusal::failed(message),
+                kind => Refusal { code: kind.code(), ..Refusal::failed(message) },
             }
         })
     }
@@ -289,7 +289,7 @@ impl Repository {
                 // The platform unloads another model and tries again.
                 FailureKind::Memory => Refusal::new(Cause::NoRoom, message),
                 _ if !folder.exists() => Refusal::not_found(message),
-                _ => Refusal::invalid(message),
+                kind => Refusal { code: kind.code(), ..Refusal::invalid(message) },
             });
         }
         self.give(|given| given.push(spec));
