@@ -2,7 +2,7 @@
 
 use super::job::{CHUNK_WORK, GemmCut, Job, PACKED_AT_ONCE, Right, scratch_bytes};
 use super::output::{Epilogue, GemmOutput, Scale};
-use super::{Matrix, Sgemm};
+use super::{Matrix, Sgemm, shared};
 use crate::aligned::AlignedVec;
 use crate::isa::Isa;
 use crate::par::{Par, par_chunks_mut};
@@ -151,14 +151,11 @@ impl BatchProduct {
         target: Dst,
         at: Places,
     ) {
-        let cut = GemmCut::of_packed(&self.gemm);
         for item in (0..self.batch[0] * self.batch[1]).map(|item| self.item(item)) {
             par_chunks_mut(par, &mut packed, PACKED_AT_ONCE * self.gemm.panel() * self.gemm.k, |group, panels| {
                 self.gemm.pack_panels(group * PACKED_AT_ONCE, b.of(item), panels);
             });
-            let output = self.output(target.add(at.of(item)), at);
-            let job = Job { gemm: self.gemm, cut, a: a.of(item), b: Right::Packed(&packed), output };
-            par.run(cut.chunks(), scratch_bytes(&self.gemm, &cut, false), &|chunk, scratch| job.chunk(chunk, scratch));
+            shared::multiply(a.of(item), &packed, self.output(target.add(at.of(item)), at), par);
         }
     }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// Steps of k between two visits of C if there are several tiles of rows: a panel of this depth
 /// stays in the first-level cache while they pass by.
-const DEPTH: usize = 256;
+pub(super) const DEPTH: usize = 256;
 /// Register tiles of rows that a chunk packs together.
 const ROW_TILES: usize = 8;
 /// Multiply-adds that a chunk should have at least; and where rows are so few that reading B takes
@@ -19,14 +19,8 @@ pub(super) const CHUNK_WORK: usize = 1 << 20;
 const FEW_ROWS_WORK: usize = 128 << 10;
 /// Bytes of packed rows that stay in the second-level cache while all panels pass by.
 const WHOLE_ROWS: usize = 192 << 10;
-/// Chunks that many threads can share evenly.
-const ENOUGH_CHUNKS: usize = 96;
-/// Chunks that few threads can share evenly.
-const FEW_CHUNKS: usize = 8;
 /// Panels that are packed side by side.
 pub(super) const PACKED_AT_ONCE: usize = 8;
-/// Panels whose sums stay in the second-level cache.
-const MOST_PANELS: usize = 32;
 
 /// How a product is cut into chunks; a function of its shape and instruction set alone.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +30,6 @@ pub(super) struct GemmCut {
     panels: usize,
     bands: usize,
     panel_groups: usize,
-    /// Whether all panels of a group take a run of [`DEPTH`] steps before the next one.
-    by_depth: bool,
 }
 
 impl GemmCut {
@@ -52,7 +44,7 @@ impl GemmCut {
         let band_work = (row_tiles * size.rows).min(gemm.m.max(1)) * gemm.panel() * gemm.k.max(1);
         let least = if rows.parts == 1 { FEW_ROWS_WORK } else { CHUNK_WORK };
         let group = least.div_ceil(band_work).max(8);
-        GemmCut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1), by_depth: false }
+        GemmCut { rows, row_tiles, panels, bands, panel_groups: panels.div_ceil(group).max(1) }
     }
 
     /// A product of which every chunk packs all rows of A, where these stay in the second-level
@@ -61,17 +53,6 @@ impl GemmCut {
         let cut = GemmCut { bands: 1, ..GemmCut::of(gemm) };
         let bytes = size_of::<f32>() * gemm.m * gemm.k.next_multiple_of(LANES);
         (bytes <= WHOLE_ROWS).then_some(GemmCut { row_tiles: cut.rows.parts, ..cut })
-    }
-
-    /// A product with a packed B, of which no more chunks are made than many threads need: each
-    /// packs its rows of A again.
-    pub fn of_packed(gemm: &Sgemm) -> GemmCut {
-        let cut = GemmCut::of(gemm);
-        let wanted = ENOUGH_CHUNKS.div_ceil(cut.bands).min(cut.panel_groups);
-        // A few chunks too few are worse than packing A once more.
-        let least = FEW_CHUNKS.div_ceil(cut.bands).min(cut.panels.div_ceil(2));
-        let panel_groups = wanted.max(least).max(cut.panels.div_ceil(MOST_PANELS));
-        GemmCut { panel_groups, by_depth: cut.rows.parts > 1 && gemm.k > DEPTH, ..cut }
     }
 
     pub fn chunks(&self) -> usize {
@@ -108,10 +89,7 @@ pub(super) struct Job<'a> {
 pub(super) fn scratch_bytes(gemm: &Sgemm, cut: &GemmCut, packs_panels: bool) -> usize {
     let rows = cut.row_tiles * tile_size(gemm.isa).rows;
     let panel = if packs_panels { gemm.panel() * gemm.k } else { 0 };
-    let floats = match cut.by_depth {
-        true => rows * (DEPTH + cut.panels.div_ceil(cut.panel_groups) * gemm.panel()),
-        false => rows * (gemm.k.next_multiple_of(LANES) + gemm.panel()) + panel,
-    };
+    let floats = rows * (gemm.k.next_multiple_of(LANES) + gemm.panel()) + panel;
     size_of::<f32>() * floats + size_of::<Tap>() * gemm.k.div_ceil(LANES)
 }
 
@@ -125,9 +103,6 @@ impl Job<'_> {
     pub fn chunk(&self, chunk: usize, scratch: &mut [u8]) {
         let Sgemm { k, isa, elements, .. } = self.gemm;
         let (tiles, panels) = self.part(chunk);
-        if let (true, Right::Packed(b)) = (self.cut.by_depth, self.b) {
-            return self.chunk_by_depth(tiles, panels, b, scratch);
-        }
         let (width, blocks) = (self.gemm.panel(), tile_size(isa).blocks);
 
         let depth = k.next_multiple_of(LANES);
@@ -197,58 +172,10 @@ impl Job<'_> {
         let tiles = band * row_tiles..((band + 1) * row_tiles).min(rows.parts);
         (tiles, group * panels / panel_groups..(group + 1) * panels / panel_groups)
     }
-
-    /// A chunk of a deep product: packs its rows of A run by run, so that a run stays in the cache
-    /// while all panels of the group pass by. Sums have the order that [`chunk`](Self::chunk) gives
-    /// them.
-    fn chunk_by_depth(&self, tiles: Range<usize>, panels: Range<usize>, b: &[f32], scratch: &mut [u8]) {
-        let Sgemm { k, isa, elements, .. } = self.gemm;
-        let (width, band) = (self.gemm.panel(), self.band_rows());
-        let (a_bytes, rest) = scratch.split_at_mut(size_of::<f32>() * band * DEPTH);
-        let (c_bytes, tap_bytes) = rest.split_at_mut(size_of::<f32>() * band * width * panels.len());
-        let packed_a: &mut [f32] = bytemuck::cast_slice_mut(a_bytes);
-        let c = Dst::new(bytemuck::cast_slice_mut(c_bytes));
-        let taps: &mut [Tap] = bytemuck::cast_slice_mut(&mut tap_bytes[..size_of::<Tap>() * DEPTH.div_ceil(LANES)]);
-        let entries = self.cut.rows.entries(|rows| product(isa, elements, rows, tile_size(isa).blocks));
-        let first = self.cut.rows.start(tiles.start);
-        for k0 in (0..k).step_by(DEPTH) {
-            let steps = DEPTH.min(k - k0);
-            let of_run = Matrix { data: &self.a.data[k0 * self.a.col_stride..], ..self.a };
-            for t in tiles.clone() {
-                let (start, rows) = (self.cut.rows.start(t), self.cut.rows.rows(t));
-                pack_rows(of_run, start, rows, steps, &mut packed_a[(start - first) * DEPTH..]);
-            }
-            for panel in panels.clone() {
-                let of_panel = Src::new(&b[panel * width * k..][k0 * width..(k0 + steps) * width]);
-                for t in tiles.clone() {
-                    let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
-                    let taps = row_taps(taps, 0, steps, rows);
-                    let args = ProductArgs {
-                        a: Src::new(&packed_a[at * DEPTH..]),
-                        taps: taps.as_ptr(),
-                        taps_len: taps.len(),
-                        b: of_panel,
-                        c: c.add(((panel - panels.start) * band + at) * width),
-                        add: k0 > 0,
-                    };
-                    // SAFETY: tile t was packed above with `rows` rows at `at * DEPTH`; the taps
-                    // cover its `steps`, as many as `of_panel` has; C has `width` columns for every
-                    // row of the band and every panel of the group.
-                    unsafe { entries.of(&self.cut.rows, t)(&args) }
-                }
-            }
-        }
-        let rows = self.cut.rows.start(tiles.end - 1) + self.cut.rows.rows(tiles.end - 1) - first;
-        for panel in panels.clone() {
-            let sums = c.add((panel - panels.start) * band * width);
-            // SAFETY: no other chunk has this band and panel.
-            unsafe { self.output.store(first, rows, panel, sums.as_src(), width) }
-        }
-    }
 }
 
 /// Packs `rows` rows of A from `first` as `[k / 16][rows][16]`, zero beyond k.
-fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]) {
+pub(super) fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]) {
     for (block, out) in out.chunks_exact_mut(rows * LANES).take(k.div_ceil(LANES)).enumerate() {
         let k0 = block * LANES;
         let count = LANES.min(k - k0);
@@ -268,7 +195,7 @@ fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out: &mut [f32]
 }
 
 /// The taps of steps `k0 .. k1` in a tile of `rows` packed rows.
-fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
+pub(super) fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
     let blocks = k0 / LANES..k1.div_ceil(LANES);
     let taps = &mut taps[..blocks.len()];
     for (tap, block) in taps.iter_mut().zip(blocks) {

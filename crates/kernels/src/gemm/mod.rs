@@ -1,9 +1,9 @@
 //! Matrix products `C = A * B` in `f32`, with an epilogue applied before storing.
 //!
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is
-//! repacked a few rows at a time. Every element of C is summed over k in the same order whatever
-//! the threads do. Large weights are packed in fewer bytes without loss (`compact.rs`), and any
-//! weights on request with less precision (`small.rs`).
+//! repacked: by every chunk where it has few rows, else once (`shared.rs`). Every element of C is
+//! summed over k in the same order whatever the threads do. Large weights are packed in fewer bytes
+//! without loss (`compact.rs`), and any weights on request with less precision (`small.rs`).
 
 mod batch;
 mod bf16;
@@ -14,6 +14,7 @@ mod few_rows;
 mod job;
 mod live;
 pub(crate) mod output;
+mod shared;
 mod small;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
@@ -249,6 +250,9 @@ impl Sgemm {
             Some(Err(plain)) => plain,
             None => packed,
         };
+        if self.m > tile_size(self.isa).rows {
+            return shared::multiply(a, b, output, par);
+        }
         let cut = GemmCut::of(self);
         let job = Job { gemm: *self, cut, a, b: Right::Packed(b), output };
         par.run(cut.chunks(), scratch_bytes(self, &cut, false), &|chunk, scratch| job.chunk(chunk, scratch));

@@ -3,6 +3,7 @@
 use super::Sgemm;
 use crate::activation::{Activation, ActivationLimits};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry};
+use std::ops::Range;
 
 /// The treatment of a sum before it is stored, in this order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +29,8 @@ impl std::fmt::Debug for ElementFunction<'_> {
     }
 }
 
+/// Columns that are stored together at most.
+pub(super) const MOST_COLUMNS: usize = 128;
 /// Elements that an [`ElementFunction`] gets at most.
 const TOGETHER: usize = 1024;
 
@@ -69,34 +72,33 @@ impl GemmOutput<'_> {
     /// Writes `rows` rows of the finished sums of a panel to C with the epilogue applied.
     ///
     /// # Safety
-    /// As for [`store_columns`](Self::store_columns).
+    /// As for [`store_panels`](Self::store_panels), for one panel.
     pub unsafe fn store(&self, first: usize, rows: usize, panel: usize, sums: Src, sums_row: usize) {
-        let width = self.gemm.panel();
         // SAFETY: promised by the caller.
-        unsafe { self.store_columns(first, rows, panel * width, width, sums, sums_row) }
+        unsafe {
+            self.store_panels(
+                first,
+                rows,
+                panel..panel + 1,
+                FinishedSums { at: sums, row: sums_row, panel: self.gemm.panel() },
+            )
+        }
     }
 
-    /// Writes finished sums to `rows` rows and up to `width` columns of C, as many as it has, with
-    /// the epilogue applied; `width` is at most 32.
+    /// Writes `rows` rows of the finished sums of some panels to C, as many columns as it has, with
+    /// the epilogue applied: row after row, so that what is written is contiguous.
     ///
     /// # Safety
-    /// No other thread may touch these rows and columns; `sums` must hold `rows` rows of whole
-    /// blocks of columns, `sums_row` elements from one to the next.
-    pub unsafe fn store_columns(
-        &self,
-        first: usize,
-        rows: usize,
-        col: usize,
-        width: usize,
-        sums: Src,
-        sums_row: usize,
-    ) {
-        let cols = width.min(self.gemm.n - col);
-        let mut bias = [0.0; 2 * LANES];
+    /// No other thread may touch these rows and columns, which are at most [`MOST_COLUMNS`]; `sums`
+    /// must hold `rows` rows of whole panels.
+    pub unsafe fn store_panels(&self, first: usize, rows: usize, panels: Range<usize>, sums: FinishedSums) {
+        let width = self.gemm.panel();
+        let col = panels.start * width;
+        let cols = (panels.len() * width).min(self.gemm.n - col);
+        let (mut bias, mut factors) = ([0.0; MOST_COLUMNS], [self.scale.alpha; MOST_COLUMNS]);
         if let Some(b) = self.epilogue.bias {
             bias[..cols].copy_from_slice(&b[col..col + cols]);
         }
-        let mut factors = [self.scale.alpha; 2 * LANES];
         if let Some(f) = self.factors {
             factors.iter_mut().zip(&f[col..col + cols]).for_each(|(factor, f)| *factor *= f);
         }
@@ -104,7 +106,8 @@ impl GemmOutput<'_> {
         let c = self.c.add(first * self.c_stride + col);
         let args = StoreArgs {
             sums,
-            sums_row,
+            panel_bits: width.ilog2(),
+            gap: sums.panel - width,
             bias: Src::new(&bias),
             residual: self.epilogue.residual.map(|r| Src::new(r).add(first * self.gemm.n + col)),
             residual_row: self.gemm.n,
@@ -128,7 +131,7 @@ impl GemmOutput<'_> {
         for row in (0..rows).step_by(most) {
             let rows = most.min(rows - row);
             let args = StoreArgs {
-                sums: sums.add(row * sums_row),
+                sums: FinishedSums { at: sums.at.add(row * sums.row), ..sums },
                 residual: args.residual.map(|r| r.add(row * self.gemm.n)),
                 old: args.old.add(row * self.c_stride),
                 c: Dst::new(&mut finished),
@@ -147,10 +150,23 @@ impl GemmOutput<'_> {
     }
 }
 
+/// Finished sums of some rows and panels.
+#[derive(Clone, Copy)]
+pub(crate) struct FinishedSums {
+    pub at: Src,
+    /// Elements from one row to the next.
+    pub row: usize,
+    /// Elements from one panel to the next.
+    pub panel: usize,
+}
+
 /// Rows of finished sums, what is added to them, and where they go.
 struct StoreArgs {
-    sums: Src,
-    sums_row: usize,
+    sums: FinishedSums,
+    /// The columns of a panel are two to the power of this.
+    panel_bits: u32,
+    /// Elements from the end of a row in a panel to its beginning in the next.
+    gap: usize,
     bias: Src,
     residual: Option<Src>,
     residual_row: usize,
@@ -175,11 +191,12 @@ impl Body for StoreRows {
         let beta = s.splat(x.beta);
         for r in 0..x.rows {
             for j in (0..x.cols).step_by(LANES) {
-                // SAFETY: the sums have whole blocks of columns; C and the residual have `cols` of
-                // them, and the last block is stored by way of a buffer.
+                // SAFETY: the sums, the bias and the factors have whole blocks of columns; C and the
+                // residual have `cols` of them.
                 unsafe {
                     let (at, n) = (r * x.c_row + j, LANES.min(x.cols - j));
-                    let mut v = s.mul(s.load(x.sums, r * x.sums_row + j), s.load(x.factors, j));
+                    let sum = s.load(x.sums.at, r * x.sums.row + j + (j >> x.panel_bits) * x.gap);
+                    let mut v = s.mul(sum, s.load(x.factors, j));
                     if x.beta != 0.0 {
                         let old = s.load_part(x.old, r * x.old_row + j, n, s.zero());
                         v = s.fma(old, beta, v);
@@ -189,13 +206,7 @@ impl Body for StoreRows {
                         v = s.add(v, s.load_part(residual, r * x.residual_row + j, n, s.zero()));
                     }
                     let v = limits.apply(s, v);
-                    if j + LANES <= x.cols {
-                        s.store(x.c, at, v);
-                    } else {
-                        let mut last = [0.0; LANES];
-                        s.store(Dst::new(&mut last), 0, v);
-                        x.c.copy_from(at, Src::new(&last), x.cols - j);
-                    }
+                    if j + LANES <= x.cols { s.store(x.c, at, v) } else { s.store_part(x.c, at, n, v) }
                 }
             }
         }

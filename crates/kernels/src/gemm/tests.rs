@@ -86,6 +86,28 @@ proptest! {
     }
 }
 
+/// Rows that are packed in several parts, sums in several runs, columns of several chunks.
+#[test]
+fn a_large_product_equals_its_float64_reference_on_every_instruction_set() {
+    let [m, n, k] = [600, 150, 2000];
+    let (a, b, bias) = (values(1, m * k), values(2, k * n), values(3, n));
+    let (expected, scale) = reference(m, n, k, Matrix::rows(&a, k), Matrix::rows(&b, n), Some(&bias));
+    for isa in Isa::ALL {
+        let packed = PackedB::pack(&b, k, n, false, isa);
+        let run = |par: &dyn Par| {
+            let mut c = vec![f32::NAN; m * n];
+            let epilogue = Epilogue { bias: Some(&bias), ..Epilogue::default() };
+            packed.multiply(m, Matrix::rows(&a, k), epilogue, &mut c, par);
+            c
+        };
+        let c = run(&Serial);
+        for (at, (got, want)) in c.iter().zip(&expected).enumerate() {
+            assert!((f64::from(*got) - want).abs() <= 1e-6 * scale, "{isa} {at}: {got}, expected {want}");
+        }
+        assert!(run(&Threads(3)).iter().zip(&c).all(|(x, y)| x.to_bits() == y.to_bits()), "{isa}");
+    }
+}
+
 #[test]
 fn a_product_has_the_same_bits_whoever_runs_its_chunks() {
     for (m, n, k) in [(1, 1000, 512), (3, 700, 300), (200, 260, 520), (130, 31, 1000)] {
