@@ -191,7 +191,7 @@ check-embedding: | check-tools ## release: both into an empty folder; the exampl
 	scripts/embedding.sh check
 
 .PHONY: check-cuda-images
-check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## release: whether the images are what NVRTC makes of the text, their code, and the wheel compiles by it (no GPU)
+check-cuda-images: $(STAMPS)/nvrtc $(STAMPS)/installed $(STAMPS)/test-tools ## release: whether the images are what NVRTC makes of the text, their code, and what the wheel compiles
 	PYTHONPATH=$(NVRTC) $(PY) scripts/cuda_images.py --compare
 	$(MAKE) check-cuda-code
 	MXRT_TEST_NVRTC="$$PWD/$(NVRTC)" $(PY) -m pytest -q tests/devices/test_cuda_compiled.py -k nvrtc

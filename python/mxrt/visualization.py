@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json  # noqa: F401 (a name of MXNet's module)
 import math
 import re
 import warnings  # noqa: F401 (a name of MXNet's module)

@@ -138,7 +138,7 @@ def test_control_characters_of_names_are_read_as_mxnet_writes_them(mx, capfd, tm
     net = mx.gluon.SymbolBlock.imports(str(tmp_path / "odd-symbol.json"), ["data"], str(tmp_path / "odd-0000.params"))
     net.summary(mx.nd.ones((1, 3)))
     mx.viz.print_summary(dense, {"data": (1, 3)})
-    mx.contrib.quantization.quantize_net_v2(net, calib_mode="none", data_shapes=[(1, 3)])
+    mx.contrib.quantization.quantize_net_v2(net, calib_mode="none", data_shapes=[mx.io.DataDesc("data", (1, 3))])
 
 
 def test_inspect_shows_numbers_of_parameters_and_counts_what_is_no_number(mx, capfd, tmp_path: Path) -> None:

@@ -177,9 +177,8 @@ def test_parameters_of_another_model_are_named(tmp_path) -> None:
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone/m-symbol.json").write_bytes((DIGITS / "digits_cnn-symbol.json").read_bytes())
     result = mxrt("serve", tmp_path / "alone", "--check", "--shape=-1,1,8,8")
-    assert (
-        "no parameter file was found for 'm-symbol.json': put one next to it, or name it with `params`" in result.stderr
-    ), result
+    words = "no parameter file was found for 'm-symbol.json': put one next to it, or name it with `params`"
+    assert words in result.stderr, result
     assert result.returncode == 2 and "[MX-FILE]" in result.stderr, result  # as in other commands
 
 
