@@ -63,6 +63,18 @@ def test_the_failure_of_a_hook_has_a_code(mx, tmp_path) -> None:
         assert refused(server, "/models/digits/infer", "x") == (500, "MX-HOOK")
 
 
+def test_a_hook_whose_answer_json_cannot_have_has_failed(mx, tmp_path) -> None:
+    (tmp_path / "hooks.py").write_text(
+        "import numpy as np\n"
+        "def preprocess(request): return {'data': np.zeros((1, 1, 8, 8), 'float32')}\n"
+        "def postprocess(arrays): return {'score': float('nan')}\n"
+    )
+    served = model(mx, "digits_cnn")
+    served.settings["hooks"] = tmp_path / "hooks.py"
+    with mx.serve.Server({"digits": served}, port=0) as server:
+        assert refused(server, "/models/digits/infer", "x") == (500, "MX-HOOK")
+
+
 def test_a_call_that_fails_has_the_code_in_its_trailers(server) -> None:
     tensor = {"name": "data", "datatype": "FP32", "shape": [1, 8, 8]}
     content = struct.pack("<64f", *[0] * 64)

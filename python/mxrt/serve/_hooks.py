@@ -108,7 +108,11 @@ class Hooks:
             return bytes(made), "application/octet-stream"
         if isinstance(made, str):
             return made.encode(), "text/plain; charset=utf-8"
-        return json.dumps(made).encode(), "application/json"
+        try:
+            # JSON has no NaN and no infinity, which Python would write.
+            return json.dumps(made, allow_nan=False).encode(), "application/json"
+        except ValueError as error:  # no fault of the request
+            raise RuntimeError(f"postprocess gave what JSON cannot have: {error}") from None
 
     def decode(self, tensors: list[_Parts]) -> list[_Parts]:
         """The model's inputs, which the hook makes of the tensors of a request."""

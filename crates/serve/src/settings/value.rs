@@ -295,10 +295,10 @@ mod tests {
         {
             assert_eq!(Value::new(&text(written)).bytes(), Ok(bytes), "{written}");
         }
-        for wrong in ["", "MB", "-1", "1.5 MB", "1 XB", "99999999999 GiB", "1 M B"] {
+        for wrong in ["", "MB", "0", "0 MB", "-1", "1.5 MB", "1 XB", "99999999999 GiB", "1 M B"] {
             assert!(Value::new(&text(wrong)).bytes().is_err(), "{wrong}");
         }
-        for bytes in [0, 1, 1000, 1024, 64 << 20, 3 << 30, 12_345] {
+        for bytes in [1, 1000, 1024, 64 << 20, 3 << 30, 12_345] {
             assert_eq!(Value::new(&shown_bytes(bytes)).bytes(), Ok(bytes));
         }
     }
@@ -307,6 +307,8 @@ mod tests {
     fn times_are_not_negative_and_not_infinite() {
         assert_eq!(Value::new(&text("0.5")).seconds(), Ok(Duration::from_millis(500)));
         assert_eq!(Value::new(&Given::Integer(3)).seconds(), Ok(Duration::from_secs(3)));
+        assert_eq!(Value::new(&Given::Integer(0)).seconds(), Ok(Duration::ZERO));
+        assert!(Value::new(&Given::Integer(0)).some_seconds().is_err());
         for wrong in
             [text("inf"), text("nan"), text("-1"), Given::Float(f64::NAN), Given::Float(1e300), Given::Bool(true)]
         {
