@@ -422,7 +422,7 @@ soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: models on
 
 .PHONY: soak-exits
 soak-exits: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: leave the interpreter in the middle of everything, 1,000 times each way (an hour)
-	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/engine/test_exits.py
+	MXRT_EXITS=$(call count,1000,3600) $(PY) -m pytest tests/engine/test_exit_while_busy.py
 
 .PHONY: soak-forks
 soak-forks: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 2,000 forks during every kind of call; each child computes and loads (half an hour)
@@ -430,11 +430,11 @@ soak-forks: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 2,000 forks
 
 .PHONY: soak-callers
 soak-callers: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 960 callers, one call in a hundred wrong: right answers, flat memory (five minutes)
-	MXRT_CROWD=$(or $(SECONDS),300) $(PY) -m pytest tests/engine/test_many_callers.py
+	MXRT_MANY_CALLERS_SECONDS=$(or $(SECONDS),300) $(PY) -m pytest tests/engine/test_many_callers.py
 
-.PHONY: soak-generated
-soak-generated: | check-tools ## long checks: 30,000 operator calls and symbol files, built by their rules and damaged (minutes)
-	MXRT_TEST_SECONDS=3600 MXRT_GENERATED=$(call count,30000,600) cargo test -q --workspace --locked --test generated -- --nocapture
+.PHONY: soak-inputs
+soak-inputs: | check-tools ## long checks: 30,000 operator calls and symbol files, built by their rules and damaged (minutes)
+	MXRT_TEST_SECONDS=3600 MXRT_STRUCTURED_INPUTS=$(call count,30000,600) cargo test -q --workspace --locked --test structured_inputs -- --nocapture
 
 .PHONY: fuzz
 fuzz: | check-tools ## long checks: damaged files and calls, guided by coverage (ten minutes a target); ARGS=symbol for one
@@ -513,7 +513,7 @@ long-checks: ## long checks: most of these, in full (5.5 hours on two cores)
 	$(MAKE) soak-exits
 	$(MAKE) soak-forks
 	$(MAKE) soak-callers
-	$(MAKE) soak-generated
+	$(MAKE) soak-inputs
 	$(MAKE) soak
 	$(MAKE) mutants
 	@echo "make long-checks: all passed"

@@ -39,7 +39,7 @@ FAST = [
     "order",
     "failures",
     "waiting",
-    "edges",
+    "corner_cases",
     "leaks",
     "races",
     "basics",

@@ -8,7 +8,7 @@
 #   scripts/sanitize.sh memcheck-kernels     those of them that take seconds; valgrind knows no
 #                                            AVX-512
 #
-# First a mistake made on purpose must be found (tests/canary.rs). Then the engine's tests run, then
+# First a mistake made on purpose must be found (tests/deliberate_mistakes.rs). Then the engine's tests run, then
 # random programs for 20 seconds. With SECONDS all runs together take that long, builds not counted:
 # tests for which there is no time are named, and random programs take what is left. Kernels start
 # no threads, so ThreadSanitizer has nothing to see in them. Anything reported ends the script with
@@ -29,7 +29,7 @@ spent=0
 logs=build/sanitize
 mkdir -p "$logs"
 # The likeliest to find something first: there may not be time for all.
-tests=(races guards waiting bulk parameter_gate resumable order failures edges leaks idle memory basics serial_order)
+tests=(races guards waiting bulk parameter_gate resumable order failures corner_cases leaks idle memory basics serial_order)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
 [ "$kind" = memcheck ] || CARGO_TARGET_DIR+="/sanitize-$kind"
@@ -72,7 +72,7 @@ if [ "$kind" != memcheck ]; then
   fi
 fi
 
-# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test edges` or
+# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test corner_cases` or
 # `mxrt-kernels --lib`.
 executable() {
   local package=$1
@@ -103,7 +103,7 @@ time_left() {
 }
 
 status=0
-run canary "$(executable mxrt-engine --test canary)" --ignored --exact $canary || status=$?
+run canary "$(executable mxrt-engine --test deliberate_mistakes)" --ignored --exact $canary || status=$?
 if [ $status -eq 0 ] || ! grep -q "$says" "$logs/$kind-canary.log"; then
   echo "$kind: the mistake made on purpose was NOT found (status $status, $logs/$kind-canary.log)"
   exit 1

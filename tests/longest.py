@@ -12,7 +12,7 @@ gluon/test_models
 devices/test_cuda_graphs
 cli/test_cli
 engine/test_promises
-engine/test_exits
+engine/test_exit_while_busy
 serve/test_serve_accounting
 cli/test_cli_contract
 engine/test_requests

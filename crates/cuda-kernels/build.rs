@@ -17,7 +17,7 @@ fn main() {
     let folder = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default());
     let written = images(&folder, &out.join("images.rs"))
-        .and_then(|()| text(&folder.join("cuda"), &out.join("text.lzma")))
+        .and_then(|()| text(&folder.join("cuda"), &out.join("source.lzma")))
         .and_then(|()| structures(&folder.join("cuda"), &out.join("arguments.rs")));
     if let Err(error) = written {
         panic!("{}: {error}", out.display());

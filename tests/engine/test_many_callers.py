@@ -1,7 +1,7 @@
 """A service under a crowd: callers in hundreds of threads, of which one call in a hundred is wrong.
 Every answer is right, every wrong call gets its own error, and memory stays flat.
 
-A few seconds; ``make soak-callers`` five minutes (``MXRT_CROWD`` sets the seconds).
+A few seconds; ``make soak-callers`` five minutes (``MXRT_MANY_CALLERS_SECONDS`` sets the seconds).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from support import DIGITS, last_json, run_python
 
-SECONDS = float(os.environ.get("MXRT_CROWD", "5"))
+SECONDS = float(os.environ.get("MXRT_MANY_CALLERS_SECONDS", "5"))
 CALLERS = 960
 
 CROWD = """

@@ -5,8 +5,8 @@
 use crate::arguments::{ElementOperandArgument, ElementStepArgument};
 use crate::elementwise::NUMBER;
 use crate::launch::{COMPILED, Computes};
-use crate::text;
-use mxrt_cuda::Text;
+use crate::source;
+use mxrt_cuda::KernelSource;
 use std::fmt::Write as _;
 
 /// Elements that a thread reads before it writes the first: reads take long, and overlap.
@@ -18,7 +18,7 @@ pub(crate) fn text(
     out_dtype: i32,
     operands: &[ElementOperandArgument],
     steps: &[ElementStepArgument],
-) -> Text {
+) -> KernelSource {
     let element = match computes {
         Computes::Single => "float",
         Computes::Double => "double",
@@ -28,7 +28,7 @@ pub(crate) fn text(
     let (name, last) = (COMPILED.to_str().unwrap_or_default(), steps.len().saturating_sub(1));
     let arrays: Vec<String> = (0..operands.len()).map(|i| format!("x{i}[{AT_A_TIME}]")).collect();
     let all = "UNROLLED\n        for (int u = 0; u < ".to_owned() + &format!("{AT_A_TIME}; u++)");
-    text::chain(format!(
+    source::chain(format!(
         "#include \"apply.h\"\n\
          KERNEL void __launch_bounds__(256) {name}(ElementProgram p) {{\n    \
              ROLLED\n    \

@@ -6,7 +6,7 @@ use crate::arguments::{
 };
 use crate::chain;
 use crate::launch::{Bound, Computes, axes, code, computes, each, known, launch, reads};
-use mxrt_cuda::Text;
+use mxrt_cuda::KernelSource;
 use mxrt_engine::{DeviceCtx, DevicePtr, OpError};
 use mxrt_kernels::elementwise::{Binary, Unary};
 use mxrt_kernels::strides;
@@ -118,7 +118,7 @@ fn binary(function: Binary, computes: Computes) -> Option<i32> {
 }
 
 /// A chain to try the compiler with.
-pub(crate) fn example() -> Text {
+pub(crate) fn example() -> KernelSource {
     chain::text(Computes::Single, code(DType::F32), &[NO_OPERAND], &[NO_STEP])
 }
 

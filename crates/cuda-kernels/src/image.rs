@@ -1,6 +1,6 @@
 //! The choice of an image for a GPU.
 
-use crate::text;
+use crate::source;
 use lzma_rust2::LzmaReader;
 use std::io::Read;
 
@@ -56,7 +56,7 @@ pub(crate) fn image(capability: (i32, i32)) -> Result<Vec<u8>, String> {
 
 /// The code for a GPU that is older than the images, or why it cannot be had.
 fn compiled(capability: (i32, i32)) -> Result<Vec<u8>, String> {
-    mxrt_cuda::compile(&text::kernels(), capability).map_err(|why| {
+    mxrt_cuda::compile(&source::kernels(), capability).map_err(|why| {
         let (major, minor) = capability;
         format!(
             "this build of mxrt has no image of its kernels for a GPU of compute capability {major}.{minor}, and they \

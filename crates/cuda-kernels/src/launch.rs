@@ -3,7 +3,7 @@
 use crate::arguments::{AXES, AxesArgument};
 use crate::image::image;
 use crate::providers::LibraryStep;
-use mxrt_cuda::{CudaDevice, Function, Grid, Text};
+use mxrt_cuda::{CudaDevice, Function, Grid, KernelSource};
 use mxrt_engine::device::{Device, DeviceError, ErrorClass, OpenDevice};
 use mxrt_engine::{DeviceCtx, OpError};
 use mxrt_ops::{DeviceKernel, DeviceOperands, LibraryUse};
@@ -35,8 +35,8 @@ pub(crate) struct Bound {
 
 /// A text that is made when a plan prepares it; without that there is none.
 struct Compiled {
-    text: OnceLock<Text>,
-    make: Box<dyn Fn() -> Text + Send + Sync>,
+    text: OnceLock<KernelSource>,
+    make: Box<dyn Fn() -> KernelSource + Send + Sync>,
 }
 
 impl Bound {
@@ -65,7 +65,7 @@ impl Bound {
         name: &'static CStr,
         grid: Option<Grid>,
         argument: impl Fn(&DeviceOperands<'_>) -> T + Send + Sync + 'static,
-        make: impl Fn() -> Text + Send + Sync + 'static,
+        make: impl Fn() -> KernelSource + Send + Sync + 'static,
     ) -> Bound {
         let compiled = Arc::new(Compiled { text: OnceLock::new(), make: Box::new(make) });
         let known = compiled.clone();

@@ -48,7 +48,7 @@ mod rows;
 mod sampler;
 mod scatter;
 mod sequence;
-mod text;
+mod source;
 mod tiles;
 mod turning;
 mod warpgroup;

@@ -8,7 +8,7 @@ use crate::errors::{CAPTURE_IMPLICIT, NOT_INITIALIZED, NOT_PERMITTED, NOT_READY,
 use crate::fork;
 use crate::graph::Builder;
 use crate::module::{Function, Grid, Image, Modules, load_function};
-use crate::nvrtc::{self, Text};
+use crate::nvrtc::{self, KernelSource};
 use crate::peers;
 use crate::provider::{self, Providers};
 use crate::thread::{Alone, Thread, raw_event, raw_graph};
@@ -187,7 +187,7 @@ impl CudaDevice {
 
     /// Compiles the text of one kernel for this GPU, unless that was done, and loads it. Without a
     /// compiler there is none: [`prepared`](CudaDevice::prepared) says so.
-    pub fn prepare(&self, text: &Text, name: &CStr) {
+    pub fn prepare(&self, text: &KernelSource, name: &CStr) {
         if fork::in_child() {
             return;
         }
@@ -198,7 +198,7 @@ impl CudaDevice {
     }
 
     /// The kernel of a text that was prepared, if it could be compiled.
-    pub fn prepared(&self, text: &Text) -> Option<Function> {
+    pub fn prepared(&self, text: &KernelSource) -> Option<Function> {
         self.modules.prepared(text)
     }
 

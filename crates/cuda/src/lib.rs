@@ -49,5 +49,5 @@ pub use driver::{CudaDriver, DriverStatus, GpuFacts, status};
 pub use errors::{classify, error_name};
 pub use library::{LibraryStatus, libraries, set_library_roots};
 pub use module::{Function, Grid, Image};
-pub use nvrtc::{Text, compile};
+pub use nvrtc::{KernelSource, compile};
 pub use provider::{Provider, ProviderSettings, provider_settings, set_providers};

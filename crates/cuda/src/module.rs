@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::device::lock;
 use crate::errors::check;
-use crate::nvrtc::{Digested, Text};
+use crate::nvrtc::{Digested, KernelSource};
 use cudarc::driver::sys::{CUfunction, CUmodule};
 use mxrt_engine::device::{DeviceError, ErrorClass};
 use std::collections::HashMap;
@@ -57,17 +57,17 @@ struct LoadedModule {
 unsafe impl Send for LoadedModule {}
 
 impl Modules {
-    fn of_text(&self, text: &Text) -> Arc<OnceLock<Option<Function>>> {
+    fn of_text(&self, text: &KernelSource) -> Arc<OnceLock<Option<Function>>> {
         lock(&self.texts).entry(text.digest()).or_default().clone()
     }
 
     /// The only kernel of a text, if `prepare` got it.
-    pub fn prepared(&self, text: &Text) -> Option<Function> {
+    pub fn prepared(&self, text: &KernelSource) -> Option<Function> {
         self.of_text(text).get().copied().flatten()
     }
 
     /// Gets the only kernel of a text by `load`, once; other threads that want it wait.
-    pub fn prepare(&self, text: &Text, load: impl FnOnce() -> Option<Function>) {
+    pub fn prepare(&self, text: &KernelSource, load: impl FnOnce() -> Option<Function>) {
         self.of_text(text).get_or_init(load);
     }
 

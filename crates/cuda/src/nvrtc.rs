@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-/// A text of CUDA C++, and the files that it includes.
-pub struct Text {
+/// Source of kernels in CUDA C++, and the files that it includes.
+pub struct KernelSource {
     name: &'static str,
     main: String,
     files: Vec<(&'static str, &'static str)>,
@@ -24,7 +24,7 @@ pub struct Text {
 /// A hash that is equal for equal sources with equal files and options.
 pub(crate) type Digested = [u8; 32];
 
-impl Text {
+impl KernelSource {
     /// Makes a source. Messages call it `name`; `files` are names and contents, `options` those of
     /// the compiler besides the one for the GPU.
     pub fn new(
@@ -32,7 +32,7 @@ impl Text {
         main: String,
         files: Vec<(&'static str, &'static str)>,
         options: &'static [&'static str],
-    ) -> Text {
+    ) -> KernelSource {
         let mut hash = Sha256::new();
         let of_files = files.iter().flat_map(|(name, text)| [*name, *text]);
         for part in [name, &main].into_iter().chain(of_files).chain(options.iter().copied()) {
@@ -40,7 +40,7 @@ impl Text {
             hash.update(part);
         }
         let digest = hash.finalize().into();
-        Text { name, main, files, options, digest }
+        KernelSource { name, main, files, options, digest }
     }
 
     pub(crate) fn digest(&self) -> Digested {
@@ -52,7 +52,7 @@ impl Text {
 const MAJORS: [(i32, &str); 2] = [(13, "libnvrtc.so.13"), (12, "libnvrtc.so.12")];
 
 /// The code of a text for a compute capability: from the disk, or compiled. An error says what to do.
-pub fn compile(text: &Text, capability: (i32, i32)) -> Result<Vec<u8>, String> {
+pub fn compile(text: &KernelSource, capability: (i32, i32)) -> Result<Vec<u8>, String> {
     let mut reasons = Vec::new();
     for nvrtc in compilers() {
         let nvrtc = match nvrtc {
@@ -167,7 +167,7 @@ impl Nvrtc {
         Some(format!("{kind}_{newest}"))
     }
 
-    fn compile(&self, text: &Text, target: &str) -> Result<Vec<u8>, String> {
+    fn compile(&self, text: &KernelSource, target: &str) -> Result<Vec<u8>, String> {
         let refused = |what: &str, code: c_int, log: &str| {
             let log: String = log.chars().take(2000).collect();
             format!("{self} {what} {} for {target}: error {code} {}", text.name, log.trim())
@@ -220,7 +220,7 @@ struct NvrtcProgram<'a> {
 }
 
 impl NvrtcProgram<'_> {
-    fn new<'a>(nvrtc: &'a Nvrtc, text: &Text) -> Result<NvrtcProgram<'a>, c_int> {
+    fn new<'a>(nvrtc: &'a Nvrtc, text: &KernelSource) -> Result<NvrtcProgram<'a>, c_int> {
         let mut main = text.main.clone().into_bytes();
         main.push(0);
         let main = CStr::from_bytes_until_nul(&main).unwrap_or_default();

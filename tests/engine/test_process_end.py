@@ -1,5 +1,5 @@
 """The end of the process and Ctrl-C: nothing crashes, nothing hangs, nothing is printed. More ways
-in test_exits.py.
+in test_exit_while_busy.py.
 """
 
 from __future__ import annotations

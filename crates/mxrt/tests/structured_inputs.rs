@@ -1,6 +1,6 @@
 //! Operator calls and symbol files made by structure end in an answer or an error.
 //!
-//! A few thousand; `MXRT_GENERATED=30000` sets another number, and `MXRT_GENERATED_SEED` where to
+//! A few thousand; `MXRT_STRUCTURED_INPUTS=30000` sets another number, and `MXRT_STRUCTURED_INPUTS_SEED` where to
 //! begin. A failure prints the seed of its case.
 
 mod structured;
@@ -24,8 +24,8 @@ fn number(variable: &str, usual: u64) -> u64 {
 }
 
 fn seeds(usual: u64) -> std::ops::Range<u64> {
-    let first = number("MXRT_GENERATED_SEED", 0);
-    first..first + number("MXRT_GENERATED", usual)
+    let first = number("MXRT_STRUCTURED_INPUTS_SEED", 0);
+    first..first + number("MXRT_STRUCTURED_INPUTS", usual)
 }
 
 /// Says which case was the last one, where a panic ends the test.
@@ -34,7 +34,7 @@ struct Case(u64, String);
 impl Drop for Case {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("MXRT_GENERATED=1 MXRT_GENERATED_SEED={}: {}", self.0, self.1);
+            eprintln!("MXRT_STRUCTURED_INPUTS=1 MXRT_STRUCTURED_INPUTS_SEED={}: {}", self.0, self.1);
         }
     }
 }

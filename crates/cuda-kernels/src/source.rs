@@ -1,12 +1,12 @@
-//! The text of the kernels, for what is compiled at run time.
+//! Source of the kernels, for what is compiled at run time.
 
 use lzma_rust2::LzmaReader;
-use mxrt_cuda::Text;
+use mxrt_cuda::KernelSource;
 use std::io::Read;
 use std::sync::OnceLock;
 
 /// Names and contents of the files, each ended by a zero, compressed.
-static FILES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/text.lzma"));
+static FILES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/source.lzma"));
 
 /// All kernels are compiled as the images are.
 const OPTIONS: &[&str] = &["--std=c++17", "--fmad=true"];
@@ -27,8 +27,8 @@ fn files() -> &'static [(String, String)] {
     })
 }
 
-/// The text of all kernels.
-pub(crate) fn kernels() -> Text {
+/// The source of all kernels.
+pub(crate) fn kernels() -> KernelSource {
     let (mut main, mut others) = (String::new(), Vec::new());
     for (name, text) in files() {
         match name == MAIN {
@@ -36,13 +36,18 @@ pub(crate) fn kernels() -> Text {
             false => others.push((name.as_str(), text.as_str())),
         }
     }
-    Text::new(MAIN, main, others, OPTIONS)
+    KernelSource::new(MAIN, main, others, OPTIONS)
 }
 
-/// The text of a chain: one kernel.
-pub(crate) fn chain(main: String) -> Text {
+/// The source of a chain: one kernel.
+pub(crate) fn chain(main: String) -> KernelSource {
     let used = files().iter().filter(|(name, _)| OF_CHAINS.contains(&name.as_str()));
-    Text::new("chain.cu", main, used.map(|(name, text)| (name.as_str(), text.as_str())).collect(), CHAIN_OPTIONS)
+    KernelSource::new(
+        "chain.cu",
+        main,
+        used.map(|(name, text)| (name.as_str(), text.as_str())).collect(),
+        CHAIN_OPTIONS,
+    )
 }
 
 #[cfg(test)]
