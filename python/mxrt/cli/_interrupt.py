@@ -72,7 +72,10 @@ def end_now() -> NoReturn:
     # A second Ctrl-C waits until they are gone.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     with contextlib.suppress(OSError):
-        os.write(2, b"\ninterrupted\n")
+        # The rest of what other threads are writing comes no more.
+        shown, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.write(shown, b"\ninterrupted\n")
     made = _temporary.made()
     if made and sys.executable:
         with contextlib.suppress(OSError):
