@@ -10,5 +10,5 @@ import mxrt
 KIND = os.environ.get("MXRT_TEST_DEVICES", "sim")
 NUMBER = int(os.environ.get("MXRT_TEST_DEVICE", "0"))
 mxrt.Context(KIND, NUMBER).__enter__()
-mxrt.cpu = lambda device_id=0: mxrt.Context(KIND, NUMBER)  # type: ignore[attr-defined]
+mxrt.cpu = lambda device_id=0: mxrt.Context(KIND, device_id or NUMBER)  # type: ignore[attr-defined]
 sys.modules[__name__] = mxrt

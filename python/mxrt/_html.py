@@ -125,7 +125,6 @@ def _figure(name: str, value: object) -> object:
 
 def of_symbol(symbol: Symbol) -> str:
     """A graph: inputs, outputs, and how many operators of each kind it has."""
-
     nodes = symbol._as_data()["nodes"]
     counts = Counter(node["op"] for node in nodes if node["op"] != "null")
     listed = ", ".join(f"{count} {name}" for name, count in counts.most_common(_MOST_LAYERS))

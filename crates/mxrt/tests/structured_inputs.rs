@@ -1,7 +1,7 @@
 //! Operator calls and symbol files made by structure end in an answer or an error.
 //!
-//! A few thousand; `MXRT_STRUCTURED_INPUTS=30000` sets another number, and `MXRT_STRUCTURED_INPUTS_SEED` where to
-//! begin. A failure prints the seed of its case.
+//! A few thousand; `MXRT_STRUCTURED_INPUTS=30000` sets another number, and
+//! `MXRT_STRUCTURED_INPUTS_SEED` where to begin. A failure prints the seed of its case.
 
 mod structured;
 

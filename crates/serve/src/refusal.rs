@@ -117,7 +117,7 @@ pub enum Cause {
     Late,
     /// server that is about to end, or model that does not serve now
     Unavailable,
-    /// lack of memory, for now
+    /// lack of memory that may end by itself
     Memory,
     /// lack of memory until another model is unloaded
     NoRoom,

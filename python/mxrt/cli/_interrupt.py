@@ -71,10 +71,12 @@ def end_now() -> NoReturn:
     """Ends the process, whatever its threads do, and removes its temporary folders and files."""
     # A second Ctrl-C waits until they are gone.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    shown = 2
     with contextlib.suppress(OSError):
         # The rest of what other threads are writing comes no more.
-        shown, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 2)
+        shown = os.dup(2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    with contextlib.suppress(OSError):
         os.write(shown, b"\ninterrupted\n")
     made = _temporary.made()
     if made and sys.executable:

@@ -39,6 +39,12 @@ __all__ = ["Module"]
 _grouping = fork_safe_lock()
 
 
+def _mismatch(kind: str, given: list[DataDesc] | None, names: list[str]) -> NameMismatchError:
+    return NameMismatchError(
+        f"Data provided by {kind}_shapes don't match names specified by {kind}_names ({given} vs. {names})"
+    )
+
+
 class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
     """A symbol with its parameters.
 
@@ -288,17 +294,11 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
 
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):
-            raise NameMismatchError(
-                f"Data provided by data_shapes don't match names specified by data_names "
-                f"({data} vs. {self._data_names})"
-            )
+            raise _mismatch("data", data, self._data_names)
         names = {d.name for d in label or []}
         lacking = [name for name in self._label_names if name in self._arguments and name not in names]
         if lacking and not names <= set(self._label_names):
-            raise NameMismatchError(
-                f"Data provided by label_shapes don't match names specified by label_names "
-                f"({label} vs. {self._label_names})"
-            )
+            raise _mismatch("label", label, self._label_names)
         rows = self._rows({d.name: d for d in data})
         before = self._data_shapes, self._label_shapes, self._states
         try:

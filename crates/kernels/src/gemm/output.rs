@@ -72,7 +72,7 @@ impl GemmOutput<'_> {
     /// Writes `rows` rows of the finished sums of a panel to C with the epilogue applied.
     ///
     /// # Safety
-    /// As for [`store_panels`](Self::store_panels), for one panel.
+    /// The caller promises what [`store_panels`](Self::store_panels) asks for, of one panel.
     pub unsafe fn store(&self, first: usize, rows: usize, panel: usize, sums: Src, sums_row: usize) {
         // SAFETY: promised by the caller.
         unsafe {

@@ -25,7 +25,8 @@ struct ModelShape {
     shape: Vec<i64>,
 }
 
-/// Reads both notes next to a symbol file. An extent below 1 may be any, and so may the batch of `model-shapes.json`.
+/// Reads both notes next to a symbol file. An extent below 1 may be any, and so may the batch of
+/// `model-shapes.json`.
 pub(super) fn shapes(symbol: &Path) -> Result<Shapes, String> {
     let mut found = Shapes::new();
     for input in read::<Vec<ModelShape>>(symbol, "model-shapes.json")?.into_iter().flatten() {
