@@ -3,14 +3,14 @@
 use super::call_options::CallOptions;
 use super::executable::Executable;
 use super::inputs::InputSource;
-use super::placed::Placements;
+use super::placements::Placements;
 use super::plan_cache::CacheStats;
 use super::prepared::{Binding, PreparedCall};
 use super::segment::{MEMORY_PER_NODE, Segment};
 use super::staged_graph::Staged;
 use super::started::Started;
 use super::state_updates::StateUpdates;
-use super::stored::{StoredGraphs, makes_sparse};
+use super::stored::makes_sparse;
 use crate::compile::flags::{Accuracy, CachedOpFlags, mark_constants};
 use crate::compile::interrupt::Interrupter;
 use crate::compile::options::BuildOptions;
@@ -49,14 +49,12 @@ pub struct CachedOp {
     pub(super) hosted: bool,
     /// context of each node of the source; `None` for that of the arrays of a call
     pub(super) groups: Option<Vec<Context>>,
-    /// the graph over several devices, made at the first call that needs it
+    /// the graph in parts, made at the first call that needs it
     pub(super) placements: Placements,
     /// whether calls look how arrays are stored; parts of a graph that was divided so do not
     pub(super) knows_storage: bool,
     /// whether the graph makes sparse arrays of dense ones
     pub(super) makes_sparse: bool,
-    /// the graph for sparse arrays, made at the first call that needs it
-    pub(super) stored: StoredGraphs,
 }
 
 /// Contents of a compiled symbol.
@@ -124,8 +122,7 @@ impl CachedOp {
         };
         let random = Arc::new(RandomState::new(0));
         let hosted = source.nodes.iter().any(|node| node.flow.is_some() || node.is_stage());
-        let (groups, placements) = (None, Placements::default());
-        let (makes_sparse, stored) = (makes_sparse(&source), StoredGraphs::default());
+        let (makes_sparse, placements) = (makes_sparse(&source), Placements::default());
         Ok(CachedOp {
             engine,
             name,
@@ -136,18 +133,17 @@ impl CachedOp {
             random,
             states,
             hosted,
-            groups,
+            groups: None,
             placements,
             knows_storage: true,
             makes_sparse,
-            stored,
         })
     }
 
-    /// Compiles a part of a graph that computes with dense arrays, or with dense copies of sparse ones.
-    pub(super) fn of_dense(whole: &CachedOp, graph: Graph) -> Result<CachedOp, OpError> {
+    /// Compiles a part of a graph.
+    pub(super) fn of_part(whole: &CachedOp, graph: Graph, knows_storage: bool) -> Result<CachedOp, OpError> {
         let op = CachedOp::of_graph(whole.engine, whole.name.clone(), graph, whole.options)?;
-        Ok(CachedOp { knows_storage: false, ..op.with_random(whole.random.clone()) })
+        Ok(CachedOp { knows_storage, ..op.with_random(whole.random.clone()) })
     }
 
     /// Puts nodes on contexts: those in `groups` on their own, all others on `rest`. Results stay

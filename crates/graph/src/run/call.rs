@@ -20,31 +20,29 @@ impl CachedOp {
     /// Begins a call. With the naive engine it is over when this returns.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(super) fn begin(&self, call: PreparedCall<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
-        if let Some(graph) = self.stored_graph(&call, interrupter)? {
-            let started = self.start_stored(&graph, &call, interrupter)?;
-            started.report(self.engine(), interrupter)?;
-            return Ok(started);
+        let started = self.push_call(call, interrupter)?;
+        started.report(self.engine(), interrupter)?;
+        Ok(started)
+    }
+
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn push_call(&self, call: PreparedCall<'_>, interrupter: &mut Interrupter<'_>) -> Result<Started, OpError> {
+        if let Some(graph) = self.parts(&call, interrupter)? {
+            return self.start_parts(&graph, &call, interrupter);
         }
-        if let Some(placed) = self.placed(&call, interrupter)? {
-            let started = self.start_placed(&placed, &call, interrupter)?;
-            started.report(self.engine(), interrupter)?;
-            return Ok(started);
-        }
-        let started = match &self.body {
+        match &self.body {
             CompiledBody::Plan(segment) => {
                 let program = self.program_for(segment, &call, interrupter)?;
-                Started::Known(self.start(segment, program, &call)?)
+                Ok(Started::Known(self.start(segment, program, &call)?))
             }
             CompiledBody::Stages(staged) => {
                 let started = self.start_staged(staged, &call, interrupter)?;
                 match call.outputs {
-                    Some(outputs) => started.stored(outputs, interrupter)?,
-                    None => started,
+                    Some(outputs) => started.stored(outputs, interrupter),
+                    None => Ok(started),
                 }
             }
-        };
-        started.report(self.engine(), interrupter)?;
-        Ok(started)
+        }
     }
 
     /// Types of the results for these of all inputs; none if they follow from contents. Builds what a

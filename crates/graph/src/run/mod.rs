@@ -17,7 +17,9 @@ mod launch;
 mod libraries;
 mod measure;
 mod on_device;
+mod parts;
 mod placed;
+mod placements;
 mod plan_cache;
 mod prepared;
 mod program;
@@ -28,6 +30,7 @@ mod staged_graph;
 mod started;
 mod state_updates;
 mod stored;
+mod stored_nodes;
 mod training_op;
 mod watch;
 

@@ -65,11 +65,6 @@ impl Segment {
         &self.graph
     }
 
-    /// Number of results.
-    pub fn num_outputs(&self) -> usize {
-        self.graph.outputs.len()
-    }
-
     /// Positions of the inputs that are not parameters.
     pub fn data(&self) -> &[usize] {
         &self.data

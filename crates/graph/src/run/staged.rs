@@ -53,7 +53,7 @@ impl CachedOp {
         self.states.in_order(|| {
             let (started, states) = self.push_staged(staged, &copied, types, &checked, context)?;
             self.states.push(&states, |input| here.get(input))?;
-            self.states.copy_back(&here, |input| call.binding.array(input, call.data))?;
+            self.states.copy_back(&refs, |input| call.binding.array(input, call.data))?;
             Ok(started)
         })
     }

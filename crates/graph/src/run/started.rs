@@ -4,6 +4,7 @@ use super::prepared::fits;
 use super::state_updates::push_copy;
 use crate::compile::interrupt::Interrupter;
 use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
+use mxrt_ops::convert_into;
 use mxrt_tensor::{Context, LateArray, NDArray, Ready};
 use smallvec::SmallVec;
 
@@ -81,7 +82,8 @@ impl Started {
         let made = self.arrays_unless(interrupter).map_err(call_error)?;
         fits(outputs, &made.iter().map(NDArray::tensor_type).collect::<Vec<_>>())?;
         for (from, to) in made.iter().zip(outputs) {
-            push_copy(from, to)?;
+            let sparse = from.is_sparse() || to.is_sparse();
+            if sparse { convert_into(from, to)? } else { push_copy(from, to)? }
         }
         Ok(Started::Known(outputs.iter().map(|a| (*a).clone()).collect()))
     }

@@ -76,10 +76,16 @@ impl StateUpdates {
         Ok(())
     }
 
-    /// Pushes copies of states on the host to the arrays on a device that they were copied from.
-    pub fn copy_back<'a>(&self, here: &[NDArray], array: impl Fn(usize) -> Option<&'a NDArray>) -> Result<(), OpError> {
+    /// Pushes copies of states to the arrays on other contexts that they were copied from.
+    pub fn copy_back<'a>(
+        &self,
+        here: &[&NDArray],
+        array: impl Fn(usize) -> Option<&'a NDArray>,
+    ) -> Result<(), OpError> {
         for input in self.inputs.iter().flatten() {
-            if let (Some(from), Some(to)) = (here.get(*input), array(*input)) {
+            if let (Some(from), Some(to)) = (here.get(*input), array(*input))
+                && from.context() != to.context()
+            {
                 push_copy(from, to)?;
             }
         }

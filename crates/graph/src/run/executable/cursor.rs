@@ -62,24 +62,10 @@ impl Executable {
             for (value, made) in stage.makes.iter().zip(made) {
                 at.held[*value] = Some(made);
             }
-            self.drop_read(stage, at);
+            self.last_uses.over(at.stage, stage).for_each(|value| at.held[value] = None);
             at.stage += 1;
         }
         self.results(request, std::mem::take(&mut at.held)).map(TurnEnd::Done)
-    }
-
-    /// Drops the values that no stage after this one reads. It is the last to read them, or no
-    /// stage reads what it has made.
-    fn drop_read(&self, stage: &Stage, at: &mut Cursor) {
-        let read = stage.sources.iter().filter_map(|source| match source {
-            ValueSource::Held(value) => Some(*value),
-            _ => None,
-        });
-        for value in read.chain(stage.makes.iter().copied()) {
-            if self.last_use[value] <= at.stage {
-                at.held[value] = None;
-            }
-        }
     }
 
     /// Takes the results out of the values that are left.
@@ -108,7 +94,7 @@ impl Executable {
     }
 }
 
-impl Stage {
+impl Stage<StageKind> {
     fn run(
         &self,
         call: &StageCall<'_>,

@@ -19,26 +19,61 @@ pub(in crate::run) enum ValueSource {
     Unread,
 }
 
-/// Contents of a stage.
-pub(in crate::run) enum StagePart {
-    /// nodes whose shapes follow from those of the segment's inputs
-    Segment(Graph),
-    /// an operator that plans cannot hold
-    Operator(GraphNode),
+impl ValueSource {
+    /// Finds something about the value, among the inputs or the values that are held.
+    pub fn find<T>(self, input: impl FnOnce(usize) -> Option<T>, held: impl FnOnce(usize) -> Option<T>) -> Option<T> {
+        match self {
+            ValueSource::Input(i) => input(i),
+            ValueSource::Held(value) => held(value),
+            ValueSource::Unread => None,
+        }
+    }
+
+    /// The number of a value that outlives its stage.
+    pub fn held(self) -> Option<usize> {
+        self.find(|_| None, Some)
+    }
 }
 
-/// A stage. `makes` are the numbers of the values that outlive it.
-pub(in crate::run) struct CutStage {
-    pub part: StagePart,
-    /// the place of its nodes, by number, where they have places
-    pub place: Option<usize>,
+/// A part of a graph that runs as a whole, sources of its inputs, and the numbers of the values that
+/// it makes and that outlive it.
+pub(in crate::run) struct Stage<K> {
+    pub kind: K,
     pub sources: Vec<ValueSource>,
     pub makes: Vec<usize>,
 }
 
+/// Contents of a stage of a graph that has been cut.
+pub(in crate::run) enum StagePart {
+    /// nodes whose shapes follow from those of the segment's inputs, and their place, by number
+    Segment(Graph, usize),
+    /// an operator that plans cannot hold
+    Operator(GraphNode),
+}
+
+/// The last stage that reads each value, by number.
+pub(in crate::run) struct LastUses(Vec<usize>);
+
+impl LastUses {
+    pub fn new<K>(stages: &[Stage<K>], values: usize, outputs: &[ValueSource]) -> LastUses {
+        let mut last = vec![0; values];
+        for (s, stage) in stages.iter().enumerate() {
+            stage.sources.iter().filter_map(|source| source.held()).for_each(|value| last[value] = s);
+        }
+        outputs.iter().filter_map(|source| source.held()).for_each(|value| last[value] = usize::MAX);
+        LastUses(last)
+    }
+
+    /// The values that nothing reads after the stage of this number, though it has read or made them.
+    pub fn over<K>(&self, number: usize, stage: &Stage<K>) -> impl Iterator<Item = usize> {
+        let read = stage.sources.iter().filter_map(|source| source.held());
+        read.chain(stage.makes.iter().copied()).filter(move |value| self.0[*value] <= number)
+    }
+}
+
 /// A graph in stages, in an order in which they can run.
 pub(in crate::run) struct Cut {
-    pub stages: Vec<CutStage>,
+    pub stages: Vec<Stage<StagePart>>,
     /// values that outlive their stage, by number
     pub values: Vec<Value>,
     pub outputs: Vec<ValueSource>,
@@ -116,10 +151,13 @@ pub(in crate::run) fn cut_by_place(graph: &Graph, places: &[usize]) -> Cut {
     Cutter::new(graph, place_levels(graph, places), graph.constant_nodes()).cut(|_| false)
 }
 
-/// Cuts a graph of which some nodes run on arrays as they are stored: those have place 1, others 0.
+/// The place of the nodes that run on arrays as they are stored; others have place 0.
+pub(in crate::run) const STORED: usize = 1;
+
+/// Cuts a graph of which some nodes run on arrays as they are stored, which have the place [`STORED`].
 /// No node is computed in several segments, as one that has a constant value may be elsewhere.
 pub(in crate::run) fn cut_stored(graph: &Graph, stored: &[bool]) -> Cut {
-    let places: Vec<usize> = stored.iter().map(|stored| usize::from(*stored)).collect();
+    let places: Vec<usize> = stored.iter().map(|stored| if *stored { STORED } else { 0 }).collect();
     Cutter::new(graph, place_levels(graph, &places), vec![false; places.len()]).cut(|_| false)
 }
 
@@ -186,13 +224,13 @@ impl<'a> Cutter<'a> {
     }
 
     /// The stage of a node that is one of its own.
-    fn operator(&mut self, n: usize, node: GraphNode) -> CutStage {
+    fn operator(&mut self, n: usize, node: GraphNode) -> Stage<StagePart> {
         let read: HashSet<Value> = node.inputs_read().collect();
         let source = |v: &Value| if read.contains(v) { self.source(*v) } else { ValueSource::Unread };
         let sources = node.inputs.iter().map(source).collect();
         let makes = (0..self.graph.nodes[n].values()).map(|o| Value::Node(n, o));
         let makes = makes.map(|value| self.number(value)).collect();
-        CutStage { part: StagePart::Operator(node), place: None, sources, makes }
+        Stage { kind: StagePart::Operator(node), sources, makes }
     }
 
     /// Holds what node `n` reads of other stages.
@@ -232,7 +270,7 @@ impl<'a> Cutter<'a> {
 
     /// The graph of these nodes and of the constants that they read; none if no other stage reads
     /// what they make.
-    fn segment(&self, place: usize, nodes: &BTreeSet<usize>) -> Option<CutStage> {
+    fn segment(&self, place: usize, nodes: &BTreeSet<usize>) -> Option<Stage<StagePart>> {
         let mut needed = nodes.clone();
         let mut open: Vec<usize> = nodes.iter().copied().collect();
         while let Some(n) = open.pop() {
@@ -270,7 +308,7 @@ impl<'a> Cutter<'a> {
                 }
             }
         }
-        (!makes.is_empty()).then_some(CutStage { part: StagePart::Segment(made), place: Some(place), sources, makes })
+        (!makes.is_empty()).then_some(Stage { kind: StagePart::Segment(made, place), sources, makes })
     }
 
     /// The input of a segment that stands for a value.

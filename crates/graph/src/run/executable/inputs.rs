@@ -117,10 +117,7 @@ impl StageInputs<'_> {
 
     /// The input of the whole graph that an input is.
     pub fn graph_input(&self, input: usize) -> Option<usize> {
-        match *self.sources.get(input)? {
-            ValueSource::Input(i) => Some(i),
-            _ => None,
-        }
+        self.sources.get(input)?.find(Some, |_| None)
     }
 }
 
@@ -138,11 +135,8 @@ impl GraphInputs for StageInputs<'_> {
     }
 
     fn failure(&self, input: usize) -> Option<&Failure> {
-        match *self.sources.get(input)? {
-            ValueSource::Input(i) => self.outer.failure(i),
-            ValueSource::Held(value) => self.held(value)?.content.as_ref().err(),
-            ValueSource::Unread => None,
-        }
+        let held = |value| self.held(value)?.content.as_ref().err();
+        self.sources.get(input)?.find(|i| self.outer.failure(i), held)
     }
 
     fn any_failed(&self) -> bool {
@@ -156,10 +150,6 @@ impl GraphInputs for StageInputs<'_> {
 
 impl ExecutableInputs for StageInputs<'_> {
     fn tensor_type(&self, input: usize) -> Option<TensorType> {
-        match *self.sources.get(input)? {
-            ValueSource::Input(i) => self.outer.tensor_type(i),
-            ValueSource::Held(value) => self.held(value)?.tensor.clone(),
-            ValueSource::Unread => None,
-        }
+        self.sources.get(input)?.find(|i| self.outer.tensor_type(i), |value| self.held(value)?.tensor.clone())
     }
 }

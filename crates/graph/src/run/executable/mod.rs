@@ -9,7 +9,8 @@
 //!
 //! Most graphs are one plan, whose calls write the results where they belong. The stages of others
 //! run in order ([`cursor`]), as one op of the engine; values between stages have memory of their
-//! own until their last reader. Loops and branches of other operators are steps of plans.
+//! own until their last reader. Loops and branches of other operators are steps of plans. Graphs on
+//! several contexts or on sparse arrays take several ops ([`parts`](super::parts)).
 //!
 //! | question | answer |
 //! | --- | --- |
@@ -36,7 +37,7 @@ use crate::compile::options::BuildOptions;
 use crate::compile::report::PlanReport;
 use crate::ir::{Graph, GraphNode, Types, Value};
 use callback::CallbackStage;
-use cut::{CutStage, StagePart, ValueSource, cut};
+use cut::{LastUses, Stage, StagePart, ValueSource, cut};
 use flow::FlowStage;
 use inputs::NodeSignature;
 use mxrt_engine::{Engine, OpError, reserve};
@@ -48,23 +49,15 @@ use std::sync::Arc;
 
 /// A graph in stages.
 pub(super) struct Executable {
-    stages: Vec<Stage>,
+    stages: Vec<Stage<StageKind>>,
     /// values that outlive their stage, by number
     values: Vec<Value>,
-    /// last stage that reads each value
-    last_use: Vec<usize>,
+    last_uses: LastUses,
     outputs: Vec<ValueSource>,
     /// inputs of the whole graph that one stage alone reads
     read_once: HashSet<usize>,
     random: bool,
     options: KernelOptions,
-}
-
-/// A part of a graph that runs as a whole, its inputs, and the numbers of the values that it makes.
-struct Stage {
-    kind: StageKind,
-    sources: Vec<ValueSource>,
-    makes: Vec<usize>,
 }
 
 enum StageKind {
@@ -86,9 +79,9 @@ impl Executable {
         // Each stands for a set of those before it, of one bit each.
         reserve::check_room(data_dependent.saturating_mul(data_dependent) / 4)?;
         let cut = cut(&graph);
-        let stage = |CutStage { part, sources, makes, .. }: CutStage| {
-            let kind = match part {
-                StagePart::Segment(graph) => StageKind::Plan(Arc::new(Segment::new(engine, graph, options))),
+        let stage = |Stage { kind, sources, makes }: Stage<StagePart>| {
+            let kind = match kind {
+                StagePart::Segment(graph, _) => StageKind::Plan(Arc::new(Segment::new(engine, graph, options))),
                 StagePart::Operator(node) if node.flow.is_some() => {
                     StageKind::Flow(FlowStage::new(engine, node, options)?)
                 }
@@ -99,26 +92,21 @@ impl Executable {
             };
             Ok(Stage { kind, sources, makes })
         };
-        let stages = cut.stages.into_iter().map(stage).collect::<Result<Vec<Stage>, OpError>>()?;
-        let (last_use, read_once) = readers(&stages, cut.values.len(), &cut.outputs);
+        let stages = cut.stages.into_iter().map(stage).collect::<Result<Vec<_>, OpError>>()?;
+        let last_uses = LastUses::new(&stages, cut.values.len(), &cut.outputs);
+        let read_once = read_once(&stages, &cut.outputs);
         let (values, outputs, options) = (cut.values, cut.outputs, options.kernel);
-        Ok(Executable { stages, values, last_use, outputs, read_once, random, options })
+        Ok(Executable { stages, values, last_uses, outputs, read_once, random, options })
     }
 
     /// A graph that is one plan.
     fn whole(segment: Segment, inputs: usize, random: bool) -> Executable {
-        let outputs = segment.num_outputs();
-        let (sources, makes) = ((0..inputs).map(ValueSource::Input).collect(), (0..outputs).collect());
-        let options = segment.options.kernel;
-        Executable {
-            values: segment.graph().outputs.clone(),
-            stages: vec![Stage { kind: StageKind::Plan(Arc::new(segment)), sources, makes }],
-            last_use: vec![usize::MAX; outputs],
-            outputs: (0..outputs).map(ValueSource::Held).collect(),
-            read_once: HashSet::new(),
-            random,
-            options,
-        }
+        let (values, options) = (segment.graph().outputs.clone(), segment.options.kernel);
+        let (sources, makes) = ((0..inputs).map(ValueSource::Input).collect(), (0..values.len()).collect());
+        let outputs: Vec<ValueSource> = (0..values.len()).map(ValueSource::Held).collect();
+        let stages = vec![Stage { kind: StageKind::Plan(Arc::new(segment)), sources, makes }];
+        let last_uses = LastUses::new(&stages, values.len(), &outputs);
+        Executable { stages, values, last_uses, outputs, read_once: HashSet::new(), random, options }
     }
 
     /// The segments, in the order in which they run, with those inside of loops and branches.
@@ -167,17 +155,13 @@ impl Executable {
     }
 
     /// Types of what a stage reads, as far as they are known.
-    fn types_of(&self, stage: &Stage, inputs: &[TensorType], types: Option<&Types>) -> NodeSignature {
-        let type_of = |source: &ValueSource| match *source {
-            ValueSource::Input(i) => inputs.get(i).cloned(),
-            ValueSource::Held(value) => types?.get(&self.values[value]).cloned(),
-            ValueSource::Unread => None,
-        };
-        stage.sources.iter().map(type_of).collect()
+    fn types_of(&self, stage: &Stage<StageKind>, inputs: &[TensorType], types: Option<&Types>) -> NodeSignature {
+        let held = |value: usize| types?.get(&self.values[value]);
+        stage.sources.iter().map(|source| source.find(|i| inputs.get(i), held).cloned()).collect()
     }
 
     /// Types of the outputs of the node that a stage is.
-    fn made(&self, stage: &Stage, types: &Types) -> NodeOutputs {
+    fn made(&self, stage: &Stage<StageKind>, types: &Types) -> NodeOutputs {
         let outputs = match &stage.kind {
             StageKind::Flow(flow) => flow.types().node().num_outputs(),
             _ => stage.makes.len(),
@@ -227,28 +211,15 @@ impl Executable {
 /// Note of reports where plans follow from contents.
 const LATER_PLANS: &str = "more segments are planned when operators whose shapes follow from contents have run";
 
-/// Finds the last stage that reads each value, and the inputs of the graph that one stage alone reads.
-fn readers(stages: &[Stage], values: usize, outputs: &[ValueSource]) -> (Vec<usize>, HashSet<usize>) {
-    let mut last_use = vec![0; values];
+/// Finds the inputs of the graph that one stage alone reads.
+fn read_once(stages: &[Stage<StageKind>], outputs: &[ValueSource]) -> HashSet<usize> {
     let (mut seen, mut again) = (HashSet::new(), HashSet::new());
-    for (s, stage) in stages.iter().enumerate() {
-        for source in &stage.sources {
-            match *source {
-                ValueSource::Held(value) => last_use[value] = s,
-                // A loop reads its inputs once for each iteration.
-                ValueSource::Input(input) if !seen.insert(input) || matches!(stage.kind, StageKind::Flow(_)) => {
-                    again.insert(input);
-                }
-                ValueSource::Input(_) | ValueSource::Unread => {}
-            }
-        }
+    let input = |source: &ValueSource| source.find(Some, |_| None);
+    for stage in stages {
+        // A loop reads its inputs once for each iteration.
+        let often = matches!(stage.kind, StageKind::Flow(_));
+        again.extend(stage.sources.iter().filter_map(input).filter(|input| !seen.insert(*input) || often));
     }
-    for source in outputs {
-        match *source {
-            ValueSource::Held(value) => last_use[value] = usize::MAX,
-            ValueSource::Input(input) => drop(again.insert(input)),
-            ValueSource::Unread => {}
-        }
-    }
-    (last_use, seen.difference(&again).copied().collect())
+    again.extend(outputs.iter().filter_map(input));
+    seen.difference(&again).copied().collect()
 }
