@@ -273,3 +273,30 @@ def test_operators_in_python_say_how_their_results_are_stored(mx) -> None:
     assert out.asnumpy().tolist() == [[0, 9], [0, 0]]
     with pytest.raises(ValueError, match="thin"):
         mx.nd.Custom(dense.tostype("csr"), op_type="wrongly_stored")
+
+
+def test_a_call_runs_an_operator_in_python_once_whatever_comes_after_it(mx) -> None:
+    """The layers after it take too long for a call that was begun with the interpreter's lock held."""
+    calls = []
+
+    class Counted(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            calls.append(None)
+            self.assign(out_data[0], req[0], in_data[0])
+
+    @mx.operator.register("t_counted")
+    class CountedProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Counted()
+
+    x = mx.sym.var("x")
+    hidden = mx.sym.Custom(mx.sym.sparse.dot(x, mx.sym.var("w", shape=(8, 64))), op_type="t_counted")
+    hidden = mx.sym.sparse.dot(mx.sym.cast_storage(hidden, "csr"), mx.sym.var("v", shape=(64, 64)))
+    for layer in range(12):
+        hidden = mx.sym.FullyConnected(hidden, mx.sym.var(f"w{layer}", shape=(64, 64)), num_hidden=64, no_bias=True)
+    net = mx.gluon.SymbolBlock(hidden, [x])
+    net.initialize()
+    data = mx.nd.array(np.eye(4, 8)).tostype("csr")
+    for turn in range(1, 4):
+        net(data).wait_to_read()
+        assert len(calls) == turn

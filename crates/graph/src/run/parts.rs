@@ -54,6 +54,8 @@ pub(super) struct PartedGraph {
     outputs: Vec<ValueSource>,
     /// whether no other call may come between: copies of states go to the host and back
     in_order: bool,
+    /// whether nobody notices that some parts were pushed before a call was given up and begun again
+    pub repeatable: bool,
 }
 
 enum PartKind {
@@ -98,7 +100,8 @@ impl PartedGraph {
         let Assembly { stages, values, .. } = assembly;
         let last_uses = LastUses::new(&stages, values, &outputs);
         let in_order = matches!(places, NodePlaces::Contexts { results: Some(_), .. }) && whole.states.len() > 0;
-        Ok(PartedGraph { places, stages, values, last_uses, outputs, in_order })
+        let repeatable = !whole.source.nodes.iter().any(|node| node.is_random() || node.is_stage());
+        Ok(PartedGraph { places, stages, values, last_uses, outputs, in_order, repeatable })
     }
 
     /// Builds the plans of the graphs for these types of the inputs, and gives each graph, its context

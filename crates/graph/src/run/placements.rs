@@ -92,7 +92,10 @@ impl CachedOp {
         let by_context = || self.context_key(call.binding.context(call.data), call.types);
         let Some(key) = self.storage_key(call).or_else(by_context) else { return Ok(None) };
         let known = self.placements.get(&key);
-        let at_once = |known: &Placement| if key.storage.is_some() { is_short(call.data) } else { known.is_none() };
+        let at_once = |known: &Placement| match (&key.storage, known) {
+            (None, known) => known.is_none(),
+            (Some(_), known) => is_short(call.data) && known.as_ref().is_none_or(|graph| graph.repeatable),
+        };
         if interrupter.is_quick() && !known.as_ref().is_some_and(at_once) {
             return Err(interrupter.give_up());
         }
