@@ -41,7 +41,7 @@ SMALL = {
     "ops/src/execution/half.rs": (2, ARRAYS),
     "ops/src/execution/in_dtypes.rs": (3, ARRAYS),
     "ops/src/execution/kernel.rs": (1, NONE),
-    "ops/src/execution/late.rs": (4, ARRAYS),
+    "ops/src/execution/data_dependent.rs": (4, ARRAYS),
     "ops/src/fused/layer.rs": (7, FILTERS),
     "ops/src/fused/weights.rs": (3, FILTERS),
     "ops/src/graph/fused_elementwise.rs": (1, ARRAYS),
@@ -69,7 +69,7 @@ SMALL = {
 
 #: The beginning of what runs: a closure of a kernel, or a function that knows who runs it.
 RUNS = re.compile(
-    r"\b(?:costed_kernel_fn|in_place_kernel_fn|kernel_fn|late_shapes: Some)\(|\brun: (?:move )?\|\w+"
+    r"\b(?:costed_kernel_fn|in_place_kernel_fn|kernel_fn|shapes_of_contents: Some)\(|\brun: (?:move )?\|\w+"
     r"|\bfn \w+[^{]*?(?:\bKernelCall<|&(?:'\w+ )?dyn Par\b|SparseCall<)"
 )
 #: What allocates by itself. Stable sorts need half as much memory as they sort.

@@ -49,8 +49,8 @@ pub use crate::execution::{
     RandomKey, RandomState, RangeSource, Resampling, SequenceKind, Signature, SumEpilogue, Triangle, Unpack,
     binary_picoseconds, bind_device_kernel, bind_form, bind_kernel, catch_refusal, channels_last, channels_last_type,
     check_device_kernels, costed_kernel_fn, device_has_libraries, elementwise_ns, form_of, in_place_kernel_fn, invoke,
-    invoke_cached, invoke_late, kernel_fn, name_operators_inside, no_kernel, program_picoseconds, run_late,
-    set_device_kernels, streaming_ns, unary_picoseconds,
+    invoke_cached, invoke_data_dependent, kernel_fn, name_operators_inside, no_kernel, program_picoseconds,
+    run_data_dependent, set_device_kernels, streaming_ns, unary_picoseconds,
 };
 pub use crate::fused::{InnerValue, NESTED, NestedGraph, NestedNode, NestedWriter, has_nested_graph, unfolded};
 pub use crate::image::files::{ImageChannels, ImageFiles, set_image_files};
@@ -59,8 +59,8 @@ pub use crate::numpy::choice::weights_error;
 pub use crate::numpy::multinomial::probabilities_error;
 pub use crate::quantized::{infinity_error, range_error};
 pub use crate::rewrite::{
-    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, LateShapes, Layout, Lines,
-    LinesForm, MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, StepInput, layout_attrs, layouts, program_step,
+    BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, Layout, Lines, LinesForm,
+    MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, ShapesOfContents, StepInput, layout_attrs, layouts, program_step,
 };
 pub use crate::sequence::ctc_loss::sequence_error;
 pub use crate::sparse::{

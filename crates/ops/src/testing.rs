@@ -146,7 +146,7 @@ impl OpTest {
         let inputs: Vec<TensorType> = self.inputs.iter().map(|a| a.tensor.clone()).collect();
         let refs: Vec<TensorRef<'_>> =
             self.inputs.iter().map(|a| TensorRef::new(a.tensor.dtype, &a.tensor.shape, a.memory.bytes())).collect();
-        let outputs = match self.def.rewrites.late_shapes {
+        let outputs = match self.def.rewrites.shapes_of_contents {
             Some(shapes) => infer_with_shapes(self.def, &attrs, &inputs, &shapes(&Serial, &attrs, &refs)?)?,
             None => infer_types(self.def, &attrs, &inputs)?,
         };

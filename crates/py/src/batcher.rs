@@ -5,7 +5,7 @@ use crate::ndarray::Class;
 use crate::operator::results;
 use crate::{errors, runtime};
 use mxrt_engine::FailureKind;
-use mxrt_graph::{JoinedRows, Started};
+use mxrt_graph::JoinedRows;
 use mxrt_serve::{Joining, LocalBatcher};
 use mxrt_tensor::{Shape, TensorType};
 use pyo3::prelude::*;
@@ -82,7 +82,7 @@ impl Batcher {
             self.calls.call(inputs, options, hook).ok_or(mxrt_engine::WaitError::Interrupted)
         })?;
         let made = made.map_err(|error| errors::from_op(py, &error))?;
-        results(py, Started::Known(made.into_iter().collect()), None, self.class)
+        results(py, made.into_iter().collect(), None, self.class)
     }
 
     /// Number of calls with the rows of several callers, and number of these rows.

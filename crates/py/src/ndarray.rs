@@ -7,7 +7,7 @@ use crate::settable::Settable;
 use crate::{errors, new_numpy, runtime};
 use mxrt_engine::{Engine, EngineKind, FailureKind, OpError, Var};
 use mxrt_tensor::index::{self, Region};
-use mxrt_tensor::{Context, DType, LateArray, NDArray, Shape, StorageType, TensorRef, TensorType};
+use mxrt_tensor::{Context, DType, NDArray, ResultArray, Shape, StorageType, TensorRef, TensorType};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -21,29 +21,16 @@ const QUICK_COPY: usize = 64 * 1024;
 /// An array whose content the engine computes. Python code uses the subclass `mxrt.nd.NDArray`.
 #[pyclass(frozen, subclass, module = "mxrt._mxrt")]
 pub(crate) struct NDArrayBase {
-    held: Settable<Held>,
-}
-
-/// An array, or one whose shape is known when the operator that makes it has run.
-#[derive(Clone)]
-enum Held {
-    Known(NDArray),
-    Late(LateArray),
+    held: Settable<ResultArray>,
 }
 
 impl NDArrayBase {
     /// The array. Waits where its shape is still to come; raises the failure of what should make
     /// it.
     pub(crate) fn array(&self, py: Python<'_>) -> PyResult<&NDArray> {
-        match &*self.held {
-            Held::Known(array) => Ok(array),
-            Held::Late(late) => match late.get() {
-                Some(array) => Ok(array),
-                None => runtime::wait_for_value(py, |poll| match poll {
-                    Some(poll) => late.wait_with(poll),
-                    None => late.wait(),
-                }),
-            },
+        match self.held.get() {
+            Some(array) => Ok(array),
+            None => runtime::wait_for_value(py, |poll| self.held.wait(poll)),
         }
     }
 
@@ -54,26 +41,17 @@ impl NDArrayBase {
 
     /// The variable that tells when the value is there; does not wait.
     pub(crate) fn var(&self) -> &Var {
-        match &*self.held {
-            Held::Known(array) => array.var(),
-            Held::Late(late) => late.var(),
-        }
+        self.held.var()
     }
 
     /// The engine that computes the array; does not wait.
     pub(crate) fn engine(&self) -> &'static Engine {
-        match &*self.held {
-            Held::Known(array) => array.engine(),
-            Held::Late(late) => late.engine(),
-        }
+        self.held.engine()
     }
 
     /// The context of the array; does not wait.
     pub(crate) fn context(&self) -> Context {
-        match &*self.held {
-            Held::Known(array) => array.context(),
-            Held::Late(late) => late.context(),
-        }
+        self.held.context()
     }
 }
 
@@ -93,12 +71,7 @@ pub(crate) fn wrap(py: Python<'_>, array: NDArray) -> PyResult<Bound<'_, PyAny>>
 
 /// The Python object of an array.
 pub(crate) fn wrap_as(py: Python<'_>, class: Class, array: NDArray) -> PyResult<Bound<'_, PyAny>> {
-    wrap_held(py, class, Held::Known(array))
-}
-
-/// Wraps an array whose shape is not known yet.
-pub(crate) fn wrap_late(py: Python<'_>, class: Class, array: LateArray) -> PyResult<Bound<'_, PyAny>> {
-    wrap_held(py, class, Held::Late(array))
+    wrap_result(py, class, array.into())
 }
 
 /// An array without elements.
@@ -136,21 +109,20 @@ fn np_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     NP.import(py, NP_MODULE, "ndarray")
 }
 
-fn wrap_held(py: Python<'_>, class: Class, held: Held) -> PyResult<Bound<'_, PyAny>> {
+/// The Python object of a result.
+pub(crate) fn wrap_result(py: Python<'_>, class: Class, result: ResultArray) -> PyResult<Bound<'_, PyAny>> {
     static CSR: Imported<PyType> = Imported::new();
     static ROW_SPARSE: Imported<PyType> = Imported::new();
     const SPARSE: &str = "mxrt.ndarray._sparse_arrays";
-    let storage = match &held {
-        Held::Known(array) => array.storage_type(),
-        Held::Late(_) => StorageType::Default,
-    };
+    // No array whose shape follows from contents is sparse.
+    let storage = result.get().map_or(StorageType::Default, NDArray::storage_type);
     let class = match (storage, class) {
         (StorageType::Default, Class::Nd) => ND.import(py, "mxrt.ndarray.ndarray", "NDArray")?,
         (StorageType::Default, Class::Np) => np_class(py)?,
         (StorageType::Csr, _) => CSR.import(py, SPARSE, "CSRNDArray")?,
         (StorageType::RowSparse, _) => ROW_SPARSE.import(py, SPARSE, "RowSparseNDArray")?,
     };
-    class.call1((Bound::new(py, NDArrayBase { held: Settable::new(held) })?,))
+    class.call1((Bound::new(py, NDArrayBase { held: Settable::new(result) })?,))
 }
 
 /// The array of a `ctypes` handle; TypeError or ValueError for anything else.
@@ -173,7 +145,7 @@ impl NDArrayBase {
                 Ok(array) => (*array.get().held).clone(),
                 Err(_) => (*of_handle(source)?.get().held).clone(),
             },
-            None => Held::Known(nothing(py)?),
+            None => nothing(py)?.into(),
         };
         Ok(NDArrayBase { held: Settable::new(held) })
     }

@@ -1,6 +1,6 @@
 //! Operators: their descriptions, and calls of one.
 
-use crate::ndarray::{Class, NDArrayBase, wrap_as, wrap_late};
+use crate::ndarray::{Class, NDArrayBase, wrap_result};
 use crate::runtime;
 use crate::{convert, errors};
 use mxrt::internal::Process;
@@ -169,10 +169,9 @@ pub(crate) fn results<'py>(
     out: Option<&Bound<'py, PyAny>>,
     class: Class,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match (out, made) {
-        (Some(out), _) => Ok(out.clone()),
-        (None, Started::Known(made)) => one_or_list(py, made.into_iter().map(|array| wrap_as(py, class, array))),
-        (None, Started::Deferred(made)) => one_or_list(py, made.into_iter().map(|array| wrap_late(py, class, array))),
+    match out {
+        Some(out) => Ok(out.clone()),
+        None => one_or_list(py, made.into_iter().map(|result| wrap_result(py, class, result))),
     }
 }
 
@@ -234,7 +233,7 @@ impl OperatorCall<'_> {
         };
         // The naive engine computes in this thread, and arrays of the caller wait for shapes that
         // follow from contents. Other threads run meanwhile.
-        if engine.is_naive() || (self.def.is_late() && outputs.is_some()) {
+        if engine.is_naive() || (self.def.is_data_dependent() && outputs.is_some()) {
             return begin_waiting(py, push);
         }
         push(&mut Interrupter::never()).map_err(|error| errors::from_op(py, &error))

@@ -45,14 +45,11 @@ pub(crate) async fn run(
     for outcome in outcomes {
         ready(outcome).await?;
     }
-    let deferred = matches!(started, Started::Deferred(_));
     let results =
         started.arrays().map_err(|error| Refusal::of_failure(&OpError::new(FailureKind::Value, error.to_string())))?;
-    if deferred {
-        // Results may still be copied to a device.
-        for array in &results {
-            ready(watch(engine, array.var(), None)).await?;
-        }
+    // Results whose shapes were to come may still be copied to a device.
+    for array in &results {
+        ready(watch(engine, array.var(), None)).await?;
     }
     Ok(results.into_vec())
 }

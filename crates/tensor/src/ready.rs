@@ -1,7 +1,7 @@
 //! Being notified of an array instead of waiting for it: callbacks, and futures for programs that
 //! are asynchronous.
 
-use crate::{LateArray, NDArray};
+use crate::NDArray;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Engine, Failure, Var, WaitError};
 use std::future::Future;
@@ -32,13 +32,6 @@ impl NDArray {
     /// Ok(y.read()?.tensor().as_slice::<f32>()?[0])
     /// # }
     /// ```
-    pub fn ready(&self) -> Ready {
-        Ready::new(self.engine(), self.var())
-    }
-}
-
-impl LateArray {
-    /// A future that is complete when the operation that makes the array has run.
     pub fn ready(&self) -> Ready {
         Ready::new(self.engine(), self.var())
     }

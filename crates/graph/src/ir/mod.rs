@@ -73,13 +73,13 @@ impl GraphNode {
     /// graphs with such operators.
     pub fn is_stage(&self) -> bool {
         let inside = |flow: &Arc<Flow>| flow.nodes().any(GraphNode::is_stage);
-        self.op.is_late() || self.flow.as_ref().is_some_and(inside) || self.callback().is_some()
+        self.op.is_data_dependent() || self.flow.as_ref().is_some_and(inside) || self.callback().is_some()
     }
 
     /// Whether shapes of its outputs may follow from contents of its inputs.
     pub fn is_data_dependent(&self) -> bool {
         let inside = |flow: &Arc<Flow>| flow.nodes().any(GraphNode::is_data_dependent);
-        self.op.is_late() || self.flow.as_ref().is_some_and(inside)
+        self.op.is_data_dependent() || self.flow.as_ref().is_some_and(inside)
     }
 
     /// Numbers of the inputs that the node changes, which are auxiliary states of callbacks.

@@ -193,8 +193,7 @@ impl CachedOp {
         begun.map_err(|error| with_device(error, inputs))
     }
 
-    /// Whether the shapes of results may follow from contents, so that calls return
-    /// [`Started::Deferred`].
+    /// Whether the shapes of results may follow from contents.
     pub fn is_data_dependent(&self) -> bool {
         matches!(&self.body, CompiledBody::Stages(staged) if staged.is_data_dependent())
     }

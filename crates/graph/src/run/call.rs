@@ -33,7 +33,7 @@ impl CachedOp {
         match &self.body {
             CompiledBody::Plan(segment) => {
                 let program = self.program_for(segment, &call, interrupter)?;
-                Ok(Started::Known(self.start(segment, program, &call)?))
+                Ok(self.start(segment, program, &call)?.into_iter().collect())
             }
             CompiledBody::Stages(staged) => {
                 let started = self.start_staged(staged, &call, interrupter)?;

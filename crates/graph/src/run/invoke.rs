@@ -7,7 +7,8 @@ use crate::compile::{BuildOptions, CachedOpFlags, Interrupter};
 use crate::symbol::Symbol;
 use mxrt_engine::{Engine, OpError};
 use mxrt_ops::{
-    BoundOperatorCache, CallAttrs, Invocation, OpDef, invoke_cached, invoke_late, invoke_stored, knows_storage,
+    BoundOperatorCache, CallAttrs, Invocation, OpDef, invoke_cached, invoke_data_dependent, invoke_stored,
+    knows_storage,
 };
 use mxrt_tensor::NDArray;
 use std::collections::BTreeMap;
@@ -24,14 +25,14 @@ pub fn invoke(
     outputs: Option<&[&NDArray]>,
     interrupter: &mut Interrupter<'_>,
 ) -> Result<Started, OpError> {
-    let started = match (def.is_late(), outputs) {
+    let started = match (def.is_data_dependent(), outputs) {
         (false, _) if knows_storage(def, given, inputs, outputs) => {
-            Started::Known(invoke_stored(call, cache, def, given, inputs, outputs)?)
+            Started::from_iter(invoke_stored(call, cache, def, given, inputs, outputs)?)
         }
-        (false, _) => Started::Known(invoke_cached(call, cache, def, given, inputs, outputs)?),
-        (true, None) => Started::Deferred(invoke_late(call, def, given, inputs)?),
+        (false, _) => Started::from_iter(invoke_cached(call, cache, def, given, inputs, outputs)?),
+        (true, None) => Started::from_iter(invoke_data_dependent(call, def, given, inputs)?),
         (true, Some(outputs)) => {
-            Started::Deferred(invoke_late(call, def, given, inputs)?).stored(outputs, interrupter)?
+            Started::from_iter(invoke_data_dependent(call, def, given, inputs)?).stored(outputs, interrupter)?
         }
     };
     started.report(call.engine, interrupter)?;

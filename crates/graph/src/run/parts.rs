@@ -270,9 +270,10 @@ impl CachedOp {
             let shared = matches!(source, ValueSource::Input(_)) || results.iter().any(|r| r.same_storage(array));
             results.push(if shared { to_storage(array, array.storage_type())? } else { array.clone() });
         }
+        let started = Started::from_iter(results);
         match call.outputs {
-            Some(outputs) => Started::Known(results).stored(outputs, interrupter),
-            None => Ok(Started::Known(results)),
+            Some(outputs) => started.stored(outputs, interrupter),
+            None => Ok(started),
         }
     }
 

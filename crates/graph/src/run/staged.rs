@@ -15,7 +15,8 @@ use crate::compile::interrupt::Interrupter;
 use mxrt_engine::{Cost, Engine, Failure, FailureKind, OpError, RequestScope};
 use mxrt_ops::EnginePar;
 use mxrt_tensor::{
-    CallLaunch, CallProgress, Context, Interest, LateArray, LatePlace, NDArray, TensorMut, TensorType, launch_call,
+    CallLaunch, CallProgress, Context, DeferredResult, Interest, NDArray, ResultPlace, TensorMut, TensorType,
+    launch_call,
 };
 use smallvec::SmallVec;
 
@@ -131,18 +132,15 @@ impl CachedOp {
                 let array = NDArray::new(engine, Context::default(), t.clone())?;
                 Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
             };
-            let arrays = types.iter().map(make).collect::<Result<SmallVec<[NDArray; 2]>, OpError>>()?;
-            let places = arrays.iter().map(|_| None).collect();
-            return Ok(Results { started: Started::Known(arrays.clone()), written: arrays, places });
+            let written = types.iter().map(make).collect::<Result<SmallVec<[NDArray; 2]>, OpError>>()?;
+            let places = written.iter().map(|_| None).collect();
+            return Ok(Results { started: written.iter().cloned().collect(), written, places });
         }
-        let make = |_| {
-            let array = LateArray::new(engine, context)?;
-            Ok(if options.cancel_on_drop { array.cancel_on_drop() } else { array })
-        };
-        let arrays = (0..self.num_outputs()).map(make).collect::<Result<SmallVec<[LateArray; 2]>, OpError>>()?;
-        let written = arrays.iter().map(|array| array.done().clone()).collect();
-        let places = arrays.iter().map(|array| Some(array.place())).collect();
-        Ok(Results { started: Started::Deferred(arrays), written, places })
+        let make = |_| DeferredResult::new(engine, context, options.cancel_on_drop);
+        let made = (0..self.num_outputs()).map(make).collect::<Result<SmallVec<[DeferredResult; 2]>, OpError>>()?;
+        let started = made.iter().map(|result| result.array.clone()).collect();
+        let (written, places) = made.into_iter().map(|result| (result.done, Some(result.place))).unzip();
+        Ok(Results { started, written, places })
     }
 }
 
@@ -152,7 +150,7 @@ struct Results {
     /// arrays that the op writes
     written: SmallVec<[NDArray; 2]>,
     /// place of a new array for each result, if the op does not write into one that is there
-    places: SmallVec<[Option<LatePlace>; 2]>,
+    places: SmallVec<[Option<ResultPlace>; 2]>,
 }
 
 /// Destinations of the results of a call.
@@ -160,7 +158,7 @@ struct Sinks {
     engine: &'static Engine,
     context: Context,
     /// place of a new array for each result of the user, if none is there
-    places: SmallVec<[Option<LatePlace>; 2]>,
+    places: SmallVec<[Option<ResultPlace>; 2]>,
     /// flag for each new state: the op writes it
     states: Vec<bool>,
 }
@@ -186,7 +184,7 @@ impl Sinks {
 fn leave(
     engine: &'static Engine,
     value: HeldValue,
-    place: &LatePlace,
+    place: &ResultPlace,
     context: Context,
 ) -> Result<Option<Failure>, OpError> {
     let (tensor, block) = match value {

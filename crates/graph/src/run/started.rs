@@ -5,41 +5,28 @@ use super::state_updates::push_copy;
 use crate::compile::interrupt::Interrupter;
 use mxrt_engine::{Engine, FailureKind, OpError, Var, WaitError};
 use mxrt_ops::convert_into;
-use mxrt_tensor::{Context, LateArray, NDArray, Ready};
+use mxrt_tensor::{Context, NDArray, Ready, ResultArray};
 use smallvec::SmallVec;
 
-/// The results of a call that has begun.
+/// The results of a call that has begun: arrays with contents to come, and where these decide with
+/// shapes to come.
 #[derive(Clone, Debug)]
-pub enum Started {
-    /// arrays with shapes, and contents to come
-    Known(SmallVec<[NDArray; 2]>),
-    /// arrays whose shapes follow from contents
-    Deferred(SmallVec<[LateArray; 2]>),
-}
+pub struct Started(SmallVec<[ResultArray; 2]>);
 
 impl Started {
     /// The variables to wait for.
     pub fn vars(&self) -> SmallVec<[&Var; 2]> {
-        match self {
-            Started::Known(arrays) => arrays.iter().map(NDArray::var).collect(),
-            Started::Deferred(arrays) => arrays.iter().map(LateArray::var).collect(),
-        }
+        self.0.iter().map(ResultArray::var).collect()
     }
 
     /// Futures of the results.
     pub fn ready(&self) -> SmallVec<[Ready; 2]> {
-        match self {
-            Started::Known(arrays) => arrays.iter().map(NDArray::ready).collect(),
-            Started::Deferred(arrays) => arrays.iter().map(LateArray::ready).collect(),
-        }
+        self.0.iter().map(ResultArray::ready).collect()
     }
 
     /// Whether waiting would return at once: the call ran in the calling thread, or is over.
     pub fn is_ready(&self) -> bool {
-        match self {
-            Started::Known(arrays) => arrays.iter().all(NDArray::is_ready),
-            Started::Deferred(arrays) => arrays.iter().all(|array| array.engine().is_ready(array.var())),
-        }
+        self.0.iter().all(ResultArray::is_ready)
     }
 
     /// Waits until all shapes are known, and returns arrays whose contents may still be to come.
@@ -49,24 +36,22 @@ impl Started {
 
     /// Waits as [`Started::arrays`], until the interrupter gives up.
     pub fn arrays_unless(self, interrupter: &mut Interrupter<'_>) -> Result<SmallVec<[NDArray; 2]>, WaitError> {
-        let arrays = match self {
-            Started::Known(arrays) => return Ok(arrays),
-            Started::Deferred(arrays) => arrays,
-        };
-        let mut shape = |array: &LateArray| match interrupter.asks() {
-            true => array.wait_with(&mut || interrupter.check().is_ok()).cloned(),
-            false => array.wait().cloned(),
+        let mut array = |result: ResultArray| match interrupter.asks() {
+            true => result.into_array(Some(&mut || interrupter.check().is_ok())),
+            false => result.into_array(None),
         };
         // All are waited for, so that no failure of this call is left for `wait_all`; but who was
         // interrupted waits no longer.
-        let mut found: SmallVec<[_; 2]> = SmallVec::new();
-        for array in &arrays {
-            match shape(array) {
+        let mut failed = None;
+        let mut found = SmallVec::new();
+        for result in self.0 {
+            match array(result) {
+                Ok(array) => found.push(array),
                 Err(WaitError::Interrupted) => return Err(WaitError::Interrupted),
-                other => found.push(other),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        found.into_iter().collect()
+        failed.map_or(Ok(found), Err)
     }
 
     /// Waits until all results are there, and returns them; the error of the first that has one.
@@ -85,18 +70,17 @@ impl Started {
             let sparse = from.is_sparse() || to.is_sparse();
             if sparse { convert_into(from, to)? } else { push_copy(from, to)? }
         }
-        Ok(Started::Known(outputs.iter().map(|a| (*a).clone()).collect()))
+        Ok(outputs.iter().map(|array| (*array).clone()).collect())
     }
 
-    /// The results on a context: those that are known are copied there, others come there.
+    /// The results on a device: those that are known are copied there, others come there.
     pub(super) fn on(self, context: Context) -> Result<Started, OpError> {
-        match self {
-            Started::Known(arrays) if context.device().is_some() => {
-                let copies = arrays.iter().map(|array| array.copy_to_context(context));
-                Ok(Started::Known(copies.collect::<Result<_, _>>()?))
-            }
-            other => Ok(other),
-        }
+        let elsewhere = |array: &&NDArray| context.device().is_some() && array.context() != context;
+        let there = |result: ResultArray| match result.get().filter(elsewhere) {
+            Some(array) => array.copy_to_context(context).map(ResultArray::from),
+            None => Ok(result),
+        };
+        self.0.into_iter().map(there).collect::<Result<_, OpError>>().map(Started)
     }
 
     /// Reports the failure at the call with the naive engine, where a call has run when it returns.
@@ -114,6 +98,21 @@ impl Started {
             outcome.map_err(call_error)?;
         }
         Ok(())
+    }
+}
+
+impl<A: Into<ResultArray>> FromIterator<A> for Started {
+    fn from_iter<I: IntoIterator<Item = A>>(arrays: I) -> Started {
+        Started(arrays.into_iter().map(A::into).collect())
+    }
+}
+
+impl IntoIterator for Started {
+    type Item = ResultArray;
+    type IntoIter = smallvec::IntoIter<[ResultArray; 2]>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

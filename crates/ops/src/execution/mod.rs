@@ -4,6 +4,7 @@
 mod bound_operator;
 mod channels_last;
 mod cost;
+mod data_dependent;
 mod device;
 mod draw_form;
 mod elements;
@@ -14,7 +15,6 @@ mod in_dtypes;
 mod int8_form;
 mod invoke;
 mod kernel;
-mod late;
 mod matrix_form;
 mod operator_cache;
 mod par;
@@ -24,6 +24,7 @@ mod random_stream;
 pub(crate) use bound_operator::{check_call, check_context};
 pub use channels_last::{ChannelsLast, LastInput, channels_last, channels_last_type};
 pub use cost::{binary_picoseconds, elementwise_ns, program_picoseconds, streaming_ns, unary_picoseconds};
+pub use data_dependent::{invoke_data_dependent, run_data_dependent};
 pub use device::{
     DeviceKernel, DeviceKernelTable, DeviceKernels, DeviceOperands, LibraryUse, bind_device_kernel, bind_form,
     check_device_kernels, device_has_libraries, no_kernel, set_device_kernels,
@@ -46,7 +47,6 @@ pub use kernel::{
     Kernel, KernelCall, KernelOptions, Packing, Signature, Unpack, bind_kernel, costed_kernel_fn, in_place_kernel_fn,
     kernel_fn,
 };
-pub use late::{invoke_late, run_late};
 pub use matrix_form::{MatrixForm, Triangle};
 pub use operator_cache::{BoundOperatorCache, CallAttrs};
 pub use par::{DevicePar, EnginePar, catch_refusal};

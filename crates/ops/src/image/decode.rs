@@ -14,7 +14,7 @@ const IMAGE: OpDef = OpDef {
     },
     infer_dtype: |dtypes| dtypes.set_output(0, DType::U8),
     bind,
-    rewrites: &Rewrites { late_shapes: Some(late_shapes), ..Rewrites::NONE },
+    rewrites: &Rewrites { shapes_of_contents: Some(shapes_of_contents), ..Rewrites::NONE },
     ..OpDef::BASE
 };
 
@@ -59,7 +59,7 @@ fn content<'a>(attrs: &Attrs, inputs: &[TensorRef<'a>]) -> Result<Cow<'a, [u8]>,
     }
 }
 
-fn late_shapes(_: &dyn Par, attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
+fn shapes_of_contents(_: &dyn Par, attrs: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
     let [height, width] = files()?.size(&content(attrs, inputs)?)?;
     let channels = if channels(attrs)? == ImageChannels::Grey { 1 } else { 3 };
     Ok(vec![Shape::new(&[height, width, channels])])

@@ -19,7 +19,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_output(0, dtype)
     },
     bind,
-    rewrites: &Rewrites { late_shapes: Some(late_shapes), ..Rewrites::NONE },
+    rewrites: &Rewrites { shapes_of_contents: Some(shapes_of_contents), ..Rewrites::NONE },
     ..OpDef::BASE
 }];
 
@@ -35,7 +35,7 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_output(0, PartialShape::from_dims([None].into_iter().chain(row.iter().copied())))
 }
 
-fn late_shapes(par: &dyn Par, _: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
+fn shapes_of_contents(par: &dyn Par, _: &Attrs, inputs: &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError> {
     let [data, index] = inputs else { return Err(wrong_arity()) };
     let mut shape = data.shape.to_vec();
     if let Some(rows) = shape.first_mut() {

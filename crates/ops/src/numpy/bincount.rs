@@ -54,7 +54,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         }))
     },
     rewrites: &Rewrites {
-        late_shapes: Some(|par, attrs, inputs| {
+        shapes_of_contents: Some(|par, attrs, inputs| {
             let Some(data) = inputs.first() else { return Err(wrong_arity()) };
             let numbers = integers(par, data)?;
             if let Some(negative) = numbers.iter().find(|n| **n < 0) {

@@ -62,7 +62,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         }))
     },
     rewrites: &Rewrites {
-        late_shapes: Some(|par, attrs, inputs| {
+        shapes_of_contents: Some(|par, attrs, inputs| {
             let [x] = inputs else { return Err(wrong_arity()) };
             shapes(attrs, x.shape, different(par, attrs, x)?)
         }),

@@ -66,11 +66,11 @@ pub struct Rewrites {
     /// The shapes of an operator's outputs, if these depend on the contents of its inputs.
     /// Inference leaves extents that depend on contents unknown. `bind` is called with the true
     /// shapes, when the inputs are ready. Plans end at such an operator: see the graph crate.
-    pub late_shapes: Option<LateShapes>,
+    pub shapes_of_contents: Option<ShapesOfContents>,
 }
 
 /// Shapes of all outputs from the contents of the inputs.
-pub type LateShapes = fn(&dyn Par, &Attrs, &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError>;
+pub type ShapesOfContents = fn(&dyn Par, &Attrs, &[TensorRef<'_>]) -> Result<Vec<Shape>, OpError>;
 
 impl Rewrites {
     /// No rewrite at all; the fields that a definition does not set.
@@ -81,6 +81,6 @@ impl Rewrites {
         lines: |_, _| None,
         row_wise: |_, _, _| false,
         concatenation: |_, _| None,
-        late_shapes: None,
+        shapes_of_contents: None,
     };
 }

@@ -203,7 +203,7 @@ pub fn output_types(
     make: fn(&TensorType) -> Contents,
     around: Around<'_>,
 ) -> Option<Vec<TensorType>> {
-    let Some(shapes) = op.rewrites.late_shapes else {
+    let Some(shapes) = op.rewrites.shapes_of_contents else {
         return infer_types(op, attrs, inputs).ok().map(|types| types.to_vec());
     };
     let made: Vec<Contents> = inputs.iter().map(make).collect();

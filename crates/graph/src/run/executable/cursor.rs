@@ -10,7 +10,7 @@ use crate::ir::describe;
 use crate::memory::constants::allocate;
 use crate::plan::GraphInputs;
 use mxrt_engine::{Failure, FailureKind, OpError};
-use mxrt_ops::{KernelOptions, run_late};
+use mxrt_ops::{KernelOptions, run_data_dependent};
 use mxrt_tensor::{TensorRef, TensorType};
 use smallvec::SmallVec;
 
@@ -121,7 +121,7 @@ impl Stage<StageKind> {
                 let count = self.sources.len();
                 let tensors = (0..count).map(|i| call.inputs.tensor(i)).collect::<Result<SmallVec<[_; 4]>, _>>()?;
                 let (par, memory) = (call.request.site.par(), call.request.site.memory());
-                let made = run_late((node.op, &node.attrs), options, par, memory, &tensors);
+                let made = run_data_dependent((node.op, &node.attrs), options, par, memory, &tensors);
                 let made = made.map_err(|error| {
                     let types = call.inputs.all_types();
                     describe(error, (node.stands_for, &node.name, &node.attr_text), types.iter())

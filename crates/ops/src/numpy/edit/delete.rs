@@ -49,7 +49,7 @@ pub static OPS: &[OpDef] = &[OpDef {
         })))
     },
     rewrites: &Rewrites {
-        late_shapes: Some(|par, attrs, inputs| {
+        shapes_of_contents: Some(|par, attrs, inputs| {
             let Some(array) = inputs.first() else { return Err(wrong_arity()) };
             let (_, kept) = kept_places(par, attrs, inputs)?;
             let Some(axis) = attrs.opt_int("axis") else { return Ok(vec![Shape::new(&[kept.len()])]) };

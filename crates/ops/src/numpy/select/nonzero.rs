@@ -18,7 +18,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     infer_dtype: |dtypes| dtypes.set_output(0, DType::I64),
     bind: bind_nonzero,
     rewrites: &Rewrites {
-        late_shapes: Some(|par, _, inputs| {
+        shapes_of_contents: Some(|par, _, inputs| {
             let [x] = inputs else { return Err(wrong_arity()) };
             let count = truths(par, x)?.iter().filter(|t| **t != 0).count();
             Ok(vec![Shape::new(&[count, x.shape.len().max(1)])])

@@ -85,12 +85,12 @@ def test_the_call_returns_before_the_shape_is_known(mx: Any, block: Any) -> None
             assert leave.wait(60)
             self.assign(out_data[0], req[0], in_data[0])
 
-    @mx.operator.register("slow_mask_of_late_shapes")
+    @mx.operator.register("slow_mask_of_unknown_length")
     class SlowProp(mx.operator.CustomOpProp):
         def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
             return Slow()
 
-    mask = mx.nd.Custom(mx.nd.array([1, 0, 0, 0, 0, 1]), op_type="slow_mask_of_late_shapes")
+    mask = mx.nd.Custom(mx.nd.array([1, 0, 0, 0, 0, 1]), op_type="slow_mask_of_unknown_length")
     y = block(mx.nd.array(X), mask)
     assert entered.wait(60)
     assert not y.is_ready()

@@ -2,9 +2,9 @@
 
 use crate::common::Calls as _;
 use mxrt_engine::{Access, Config, Engine, FailureKind, OpError, OpSpec};
-use mxrt_graph::{BuildOptions, CacheLimit, CachedOp, CachedOpFlags, CallOptions, Interrupter, Started, Symbol};
+use mxrt_graph::{BuildOptions, CacheLimit, CachedOp, CachedOpFlags, CallOptions, Interrupter, Symbol};
 use mxrt_ops::registry;
-use mxrt_tensor::{Context, DType, LateArray, NDArray, TensorType};
+use mxrt_tensor::{Context, DType, NDArray, ResultArray, TensorType};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -35,12 +35,9 @@ fn values(array: &NDArray) -> Vec<f32> {
 }
 
 /// The results of a call whose shapes follow from contents.
-fn deferred(op: &CachedOp, inputs: &[&NDArray]) -> Vec<LateArray> {
+fn deferred(op: &CachedOp, inputs: &[&NDArray]) -> Vec<ResultArray> {
     let started = op.call(inputs, None, &CallOptions::default(), &mut Interrupter::never());
-    match started.expect("it is accepted") {
-        Started::Deferred(arrays) => arrays.to_vec(),
-        Started::Known(_) => panic!("the shapes are known before the call"),
-    }
+    started.expect("it is accepted").into_iter().collect()
 }
 
 fn compile(symbol: &Symbol, flags: &[(&str, &str)]) -> CachedOp {
@@ -67,8 +64,8 @@ fn a_mask_in_the_middle_gives_results_of_every_size() {
     // Transposed: the layer computes (a + 10 b, 2 a).
     let (x, w) = (array(&[3, 2], &X), array(&[2, 2], &[1.0, 2.0, 10.0, 0.0]));
     let run = |mask: [f32; 3]| {
-        let late = deferred(&op, &[&x, &array(&[3], &mask), &w]);
-        let made = late[0].wait().expect("it runs").clone();
+        let results = deferred(&op, &[&x, &array(&[3], &mask), &w]);
+        let made = results[0].wait(None).expect("it runs").clone();
         (made.shape().to_vec(), values(&made))
     };
     assert_eq!(run([1.0, 0.0, 1.0]), (vec![2, 2], vec![1.0, 2.0, 60.0, 0.0]));
@@ -94,10 +91,10 @@ fn the_call_returns_before_the_mask_is_there() {
         wait.recv().expect("the test says when");
         Ok(())
     });
-    let late = deferred(&op, &[&x, &mask, &w]);
-    assert!(late[0].get().is_none(), "the mask is still being computed");
+    let results = deferred(&op, &[&x, &mask, &w]);
+    assert!(results[0].get().is_none(), "the mask is still being computed");
     open.send(()).expect("the op waits");
-    assert_eq!(late[0].wait().expect("it runs").shape().to_vec(), [1, 2]);
+    assert_eq!(results[0].wait(None).expect("it runs").shape().to_vec(), [1, 2]);
 }
 
 fn fail(array: &NDArray, message: &'static str) {
@@ -116,12 +113,12 @@ fn failures_reach_the_shape_and_another_branch_goes_on() {
     let op = compile(&Symbol::group(&[plus(&one, "p1"), plus(&two, "p2"), joined, plus(&x, "p3")]), &[]);
     let (x, a, b) = (array(&[3, 1], &[1.0, 2.0, 3.0]), array(&[3], &[0.0; 3]), array(&[3], &[0.0, 1.0, 1.0]));
     fail(&a, "no mask came");
-    let late = deferred(&op, &[&x, &a, &b]);
-    let message = |i: usize| late[i].wait().expect_err("it fails").to_string();
+    let results = deferred(&op, &[&x, &a, &b]);
+    let message = |i: usize| results[i].wait(None).expect_err("it fails").to_string();
     assert_eq!((message(0), message(2)), ("no mask came".to_owned(), "no mask came".to_owned()));
-    let made = late[1].wait().expect("it depends on the other mask");
+    let made = results[1].wait(None).expect("it depends on the other mask");
     assert_eq!((made.shape().to_vec(), values(made)), (vec![2, 1], vec![3.0, 4.0]));
-    assert_eq!(values(late[3].wait().expect("it depends on no mask")), [2.0, 3.0, 4.0]);
+    assert_eq!(values(results[3].wait(None).expect("it depends on no mask")), [2.0, 3.0, 4.0]);
 }
 
 #[test]
@@ -210,7 +207,7 @@ fn a_mask_in_a_loop_picks_elements_of_each_row() {
     let op = compile(&each(apply("_mul_scalar", "twice", &[("scalar", "2")], &[&picked])), &[]);
     let run = |data: &NDArray, mask: &[f32]| {
         let made = deferred(&op, &[data, &array(&[mask.len()], mask)]);
-        made[0].wait().map(|made| (made.shape().to_vec(), values(made)))
+        made[0].wait(None).map(|made| (made.shape().to_vec(), values(made)))
     };
     let data = array(&[2, 3], &X);
     let found = run(&data, &[1.0, 0.0, 1.0]).expect("it runs");
@@ -225,8 +222,8 @@ fn rows_of_different_shapes_cannot_be_stacked() {
     let (row, mask) = (var("row"), var("mask"));
     let op = compile(&each(apply("_contrib_boolean_mask", "inner", &[], &[&mask, &row])), &[]);
     let (data, mask) = (array(&[2, 3], &[1.0, 0.0, 0.0, 1.0, 1.0, 0.0]), array(&[3], &[7.0, 8.0, 9.0]));
-    let late = deferred(&op, &[&data, &mask]);
-    let error = late[0].wait().expect_err("one row has one element, the other two").to_string();
+    let results = deferred(&op, &[&data, &mask]);
+    let error = results[0].wait(None).expect_err("one row has one element, the other two").to_string();
     assert!(error.contains("iteration 1 makes a row of") && error.contains("_foreach 'each'"), "{error}");
 }
 
@@ -239,6 +236,6 @@ fn a_graph_may_have_any_number_of_masks() {
         rows = apply("_plus_scalar", &format!("more{i}"), &[("scalar", "1")], &[&rows]);
     }
     let op = compile(&rows, &[]);
-    let late = deferred(&op, &[&array(&[3, 1], &[1.0, 2.0, 3.0]), &array(&[3], &[1.0; 3])]);
-    assert_eq!(values(late[0].wait().expect("it runs")), [201.0, 202.0, 203.0]);
+    let results = deferred(&op, &[&array(&[3, 1], &[1.0, 2.0, 3.0]), &array(&[3], &[1.0; 3])]);
+    assert_eq!(values(results[0].wait(None).expect("it runs")), [201.0, 202.0, 203.0]);
 }

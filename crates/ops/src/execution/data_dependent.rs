@@ -1,8 +1,8 @@
 //! Operators whose outputs have shapes that follow from the contents of their inputs.
 //!
-//! Such an operator looks at its inputs first ([`Rewrites::late_shapes`](crate::Rewrites)) and is
+//! Such an operator looks at its inputs first ([`Rewrites::shapes_of_contents`](crate::Rewrites)) and is
 //! bound to the true types then, so that its kernel is one as any other. Imperative calls return
-//! [`LateArray`]s.
+//! results that are deferred.
 
 use super::invoke::{Invocation, context_of};
 use super::operator_cache::CallAttrs;
@@ -12,32 +12,34 @@ use crate::definition::{Attrs, OpDef, check_inputs, infer_with_shapes};
 use mxrt_engine::memory::{Block, MemoryPool};
 use mxrt_engine::{Cost, FailureKind, OpError};
 use mxrt_kernels::Par;
-use mxrt_tensor::{Context, LateArray, Launch, NDArray, TensorMut, TensorRef, TensorType, describe_inputs, launch};
+use mxrt_tensor::{
+    Context, DeferredResult, Launch, NDArray, ResultArray, TensorMut, TensorRef, TensorType, describe_inputs, launch,
+};
 use smallvec::SmallVec;
 
 impl OpDef {
     /// Whether the shapes of its outputs follow from the contents of its inputs.
-    pub fn is_late(&self) -> bool {
-        self.rewrites.late_shapes.is_some()
+    pub fn is_data_dependent(&self) -> bool {
+        self.rewrites.shapes_of_contents.is_some()
     }
 }
 
-/// Runs an operator that [is late](OpDef::is_late). Returns its outputs.
-pub fn run_late(
+/// Runs an operator that [is data-dependent](OpDef::is_data_dependent). Returns its outputs.
+pub fn run_data_dependent(
     (def, attrs): (&OpDef, &Attrs),
     options: KernelOptions,
     par: &dyn Par,
     memory: &'static MemoryPool,
     inputs: &[TensorRef<'_>],
 ) -> Result<Vec<(TensorType, Block)>, OpError> {
-    let Some(late_shapes) = def.rewrites.late_shapes else {
+    let Some(shapes_of_contents) = def.rewrites.shapes_of_contents else {
         return Err(OpError::new(
             FailureKind::Operator,
             format!("{} has shapes that contents do not decide", def.name),
         ));
     };
     let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|t| TensorType::new(t.dtype, t.shape.clone())).collect();
-    let shapes = catch_refusal(|| late_shapes(par, attrs, inputs))?;
+    let shapes = catch_refusal(|| shapes_of_contents(par, attrs, inputs))?;
     let outputs = infer_with_shapes(def, attrs, &types, &shapes)?;
     let kernel = bind_kernel(def, attrs, &Signature { inputs: &types, outputs: &outputs, options })?;
     let alloc = |bytes| memory.alloc(bytes).map_err(OpError::from);
@@ -57,15 +59,15 @@ pub fn run_late(
     Ok(outputs.into_iter().zip(blocks).collect())
 }
 
-/// Calls an operator that [is late](OpDef::is_late); returns before it has run. The host computes
+/// Calls an operator that [is data-dependent](OpDef::is_data_dependent); returns before it has run. The host computes
 /// it wherever its inputs are: their shapes must be known there.
 #[cfg_attr(debug_assertions, track_caller)]
-pub fn invoke_late(
+pub fn invoke_data_dependent(
     call: &Invocation<'_>,
     def: &'static OpDef,
     given: CallAttrs<'_>,
     inputs: &[&NDArray],
-) -> Result<SmallVec<[LateArray; 2]>, OpError> {
+) -> Result<SmallVec<[ResultArray; 2]>, OpError> {
     let context = context_of(call, inputs, None);
     let attrs = given.parse(def)?;
     let types: SmallVec<[TensorType; 4]> = inputs.iter().map(|a| a.tensor_type()).collect();
@@ -80,23 +82,22 @@ pub fn invoke_late(
         .iter()
         .map(|a| if context.device().is_some() { a.copy_to_context(home) } else { Ok((*a).clone()) })
         .collect::<Result<_, _>>()?;
-    let late = (0..def.num_outputs(&attrs))
-        .map(|_| LateArray::new(call.engine, context))
-        .collect::<Result<SmallVec<[LateArray; 2]>, OpError>>()?;
+    let results = (0..def.num_outputs(&attrs))
+        .map(|_| DeferredResult::new(call.engine, context, false))
+        .collect::<Result<SmallVec<[DeferredResult; 2]>, OpError>>()?;
     let reads: SmallVec<[&NDArray; 4]> = here.iter().collect();
-    let writes: SmallVec<[&NDArray; 2]> = late.iter().map(LateArray::done).collect();
-    let places: SmallVec<[_; 2]> = late.iter().map(LateArray::place).collect();
+    let writes: SmallVec<[&NDArray; 2]> = results.iter().map(|result| &result.done).collect();
+    let places: SmallVec<[_; 2]> = results.iter().map(|result| result.place.clone()).collect();
     let options = call.options;
     let spec = Launch { name: def.name.into(), inputs: &reads, outputs: &writes, cost: Cost::Large };
     launch(call.engine, spec, move |ctx, inputs, _| {
         let engine = ctx.engine();
-        let made = run_late((def, &attrs), options, &EnginePar(ctx), engine.memory(), inputs);
+        let made = run_data_dependent((def, &attrs), options, &EnginePar(ctx), engine.memory(), inputs);
         for (place, (tensor, block)) in places.iter().zip(made.map_err(|e| describe(e, &types))?) {
             let array = NDArray::from_block(engine, home, tensor, block)?;
             place.put(if home == context { array } else { array.copy_to_context(context)? });
         }
         Ok(())
     });
-    drop(writes);
-    Ok(late)
+    Ok(results.iter().map(|result| result.array.clone()).collect())
 }
