@@ -276,7 +276,7 @@ def test_operators_in_python_say_how_their_results_are_stored(mx) -> None:
 
 
 def test_a_call_runs_an_operator_in_python_once_whatever_comes_after_it(mx) -> None:
-    """The layers after it take too long for a call that was begun with the interpreter's lock held."""
+    """The layers after it take too long for a call that holds the interpreter's lock."""
     calls = []
 
     class Counted(mx.operator.CustomOp):

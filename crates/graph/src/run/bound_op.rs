@@ -2,10 +2,10 @@
 
 use super::cached_op::{CachedOp, CompiledBody, JoinedRows, with_device};
 use super::call_options::CallOptions;
+use super::call_plan::CallPlan;
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
 use super::prepared::{Binding, PreparedCall};
-use super::program::Program;
 use super::started::Started;
 use crate::compile::interrupt::Interrupter;
 use crate::symbol::first_names;
@@ -136,8 +136,8 @@ impl BoundOp {
         self.op.check_contexts(params.chain(self.data.iter().copied().zip(data.iter().copied())))
     }
 
-    /// The program for this data, found without a look at the parameters.
-    fn known(&self, data: &[&NDArray]) -> Option<Arc<Program>> {
+    /// The plan for this data, found without a look at the parameters.
+    fn known(&self, data: &[&NDArray]) -> Option<Arc<CallPlan>> {
         let (Some(params), CompiledBody::Plan(segment)) = (&self.param_types, &self.op.body) else { return None };
         let type_of = |input: &usize| match self.binding.sources[*input] {
             InputSource::Data(i) => data[i].tensor_type(),

@@ -1,8 +1,8 @@
 //! One call of a compiled graph, whatever it consists of.
 
 use super::cached_op::{CachedOp, CompiledBody};
+use super::call_plan::CallPlan;
 use super::prepared::PreparedCall;
-use super::program::Program;
 use super::segment::Segment;
 use super::started::Started;
 use crate::compile::interrupt::Interrupter;
@@ -32,8 +32,8 @@ impl CachedOp {
         }
         match &self.body {
             CompiledBody::Plan(segment) => {
-                let program = self.program_for(segment, &call, interrupter)?;
-                Ok(self.start(segment, program, &call)?.into_iter().collect())
+                let plan = self.call_plan(segment, &call, interrupter)?;
+                Ok(self.start(segment, plan, &call)?.into_iter().collect())
             }
             CompiledBody::Stages(staged) => {
                 let started = self.start_staged(staged, &call, interrupter)?;
@@ -53,24 +53,24 @@ impl CachedOp {
         interrupter: &mut Interrupter<'_>,
     ) -> Result<Option<Vec<TensorType>>, OpError> {
         match &self.body {
-            CompiledBody::Plan(segment) => Ok(Some(segment.program_of_all(types, interrupter)?.outputs().to_vec())),
+            CompiledBody::Plan(segment) => Ok(Some(segment.plan_of_all(types, interrupter)?.outputs().to_vec())),
             CompiledBody::Stages(staged) => staged.result_types(types, interrupter),
         }
     }
 
-    fn program_for(
+    fn call_plan(
         &self,
         segment: &Segment,
         call: &PreparedCall<'_>,
         interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arc<Program>, OpError> {
-        let program = match (&call.known, interrupter.is_quick()) {
-            (Some(program), _) => program.clone(),
+    ) -> Result<Arc<CallPlan>, OpError> {
+        let plan = match (&call.known, interrupter.is_quick()) {
+            (Some(plan), _) => plan.clone(),
             (None, false) => {
                 let types = (call.types)();
                 return match call.given {
-                    Some(given) => segment.program(&types, given, interrupter),
-                    None => segment.program_of_all(&types, interrupter),
+                    Some(given) => segment.plan(&types, given, interrupter),
+                    None => segment.plan_of_all(&types, interrupter),
                 };
             }
             (None, true) => {
@@ -79,15 +79,15 @@ impl CachedOp {
                 found.ok_or_else(|| interrupter.give_up())?
             }
         };
-        if interrupter.is_quick() && !self.returns_at_once(&program) {
+        if interrupter.is_quick() && !self.returns_at_once(&plan) {
             return Err(interrupter.give_up());
         }
-        Ok(program)
+        Ok(plan)
     }
 
     /// Whether a call returns within microseconds: it runs in a worker, or is short.
-    fn returns_at_once(&self, program: &Program) -> bool {
-        let here = program.cost_ns() < Cost::SMALL_NS || self.engine().kind() == EngineKind::Naive;
-        !here || program.cost_ns() < INLINE_NS
+    fn returns_at_once(&self, plan: &CallPlan) -> bool {
+        let here = plan.cost_ns() < Cost::SMALL_NS || self.engine().kind() == EngineKind::Naive;
+        !here || plan.cost_ns() < INLINE_NS
     }
 }

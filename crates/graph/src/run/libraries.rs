@@ -1,7 +1,7 @@
 //! Libraries of a device's vendor: which of them computes which step of a plan.
 
 use super::cached_op::{CachedOp, CompiledBody};
-use super::device_program::DeviceProgram;
+use super::device_plan::DevicePlan;
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
 use mxrt_engine::OpError;
@@ -23,9 +23,9 @@ impl CachedOp {
             return Ok(());
         }
         check_device_kernels(open)?;
-        let build = || DeviceProgram::build(segment.graph(), types, &self.options, &segment.device_constants, device);
-        let program = segment.program_of_all(types, &mut Interrupter::never())?.native(device.kind(), build)?;
-        for (library, [theirs, ours]) in program.libraries(open)? {
+        let build = || DevicePlan::build(segment.graph(), types, &self.options, &segment.device_constants, device);
+        let plan = segment.plan_of_all(types, &mut Interrupter::never())?.native(device.kind(), build)?;
+        for (library, [theirs, ours]) in plan.libraries(open)? {
             if !theirs.is_empty() {
                 report.note(format!("{context}: {library} computes {}", theirs.join(", ")));
             }

@@ -1,8 +1,8 @@
 //! Measures the time of the steps of a plan.
 
 use super::cached_op::{CachedOp, CompiledBody};
+use super::call_plan::CallPlan;
 use super::plan_cache::CallSignature;
-use super::program::Program;
 use super::segment::Segment;
 use crate::compile::interrupt::Interrupter;
 use crate::compile::report::PlanReport;
@@ -48,18 +48,18 @@ impl CachedOp {
         let times: Arc<Mutex<Vec<Vec<u64>>>> = Arc::default();
         let record = times.clone();
         let note = move |run: &[u64]| record.lock().push(run.to_vec());
-        let program = match self.measure(segment, inputs, runs, clock, note, poll)? {
-            Ok(program) => program,
+        let plan = match self.measure(segment, inputs, runs, clock, note, poll)? {
+            Ok(plan) => plan,
             Err(error) => return Ok(Err(error)),
         };
-        let mut report = program.report();
+        let mut report = plan.report();
         times.lock().iter().for_each(|run| report.add_run(run));
         let types: Vec<TensorType> = inputs.iter().map(|array| array.tensor_type()).collect();
         self.note_libraries_of_calls(&mut report, self.unbound.context(inputs), &types)?;
         Ok(Ok(report))
     }
 
-    /// Runs the program for these inputs several times and notes the time of each step in each run.
+    /// Runs the plan for these inputs several times and notes the time of each step in each run.
     fn measure(
         &self,
         segment: &Segment,
@@ -68,20 +68,20 @@ impl CachedOp {
         clock: impl Fn() -> u64 + Send + 'static,
         mut note: impl FnMut(&[u64]) + Send + 'static,
         poll: &mut dyn FnMut() -> bool,
-    ) -> Result<Result<Arc<Program>, WaitError>, OpError> {
+    ) -> Result<Result<Arc<CallPlan>, WaitError>, OpError> {
         self.check_count(inputs.len())?;
         self.check_contexts(inputs.iter().copied().enumerate())?;
         let types: CallSignature = inputs.iter().map(|a| a.tensor_type()).collect();
-        let program = segment.program_of_all(&types, &mut Interrupter::never())?;
-        let program_of_op = program.clone();
-        let results = self.push_measured(segment, &program, inputs, move |request, outputs| {
-            Ok(CallProgress::Done(program_of_op.measure(runs, request, outputs, &clock, &mut note)?))
+        let plan = segment.plan_of_all(&types, &mut Interrupter::never())?;
+        let plan_of_op = plan.clone();
+        let results = self.push_measured(segment, &plan, inputs, move |request, outputs| {
+            Ok(CallProgress::Done(plan_of_op.measure(runs, request, outputs, &clock, &mut note)?))
         })?;
         for result in &results {
             if let Err(error) = result.read_with(poll) {
                 return Ok(Err(error));
             }
         }
-        Ok(Ok(program))
+        Ok(Ok(plan))
     }
 }

@@ -1,11 +1,12 @@
-//! Calls: programs by signature, requests on the host and on devices, batches in parts.
+//! Calls: plans by signature, requests on the host and on devices, batches in parts.
 
 mod bound_op;
 mod build_turn;
 mod cached_op;
 mod call;
 mod call_options;
-mod device_program;
+mod call_plan;
+mod device_plan;
 mod executable;
 pub(crate) mod executor;
 mod explain;
@@ -22,7 +23,6 @@ mod placed;
 mod placements;
 mod plan_cache;
 mod prepared;
-mod program;
 mod rows;
 mod segment;
 mod staged;

@@ -1,8 +1,8 @@
-//! Calls on a device: a whole program is one kernel there, on memory of the device. The kernels are
+//! Calls on a device: a whole plan is one kernel there, on memory of the device. The kernels are
 //! the host's, so the results have the same bits.
 
+use super::call_plan::CallPlan;
 use super::inputs::{InputSource, frozen_inputs};
-use super::program::Program;
 use crate::plan::{GraphInputs, PackedParam, PlanRequest, RunSite, ValueKey};
 use mxrt_engine::memory::MemoryPool;
 use mxrt_engine::{DeviceCtx, DeviceId, Engine, Failure, FailureKind, KernelCtx, OpError, OpKind};
@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Enqueues a call. `run` runs the program; folded and packed parameters are computed from the
+/// Enqueues a call. `run` runs the plan; folded and packed parameters are computed from the
 /// device's values, by the first call that needs them.
 pub(super) fn push<F>(
     engine: &'static Engine,
     device: DeviceId,
     call: &CallLaunch<'_>,
-    program: &Program,
+    plan: &CallPlan,
     sources: &Arc<[InputSource]>,
     random: SmallVec<[RandomKey; 2]>,
     mut run: F,
@@ -35,7 +35,7 @@ where
     };
     let (first_param, first_output) = (call.inputs.len(), inputs.len());
     let work = DeviceLaunch {
-        scratch: program.arena_bytes(),
+        scratch: plan.arena_bytes(),
         kind: OpKind::Selective,
         priority: call.priority,
         deadline: call.deadline,
@@ -52,7 +52,7 @@ where
     })
 }
 
-/// Runs all turns of a program; returns the outputs that have failed. Programs that are suspended
+/// Runs all turns of a plan; returns the outputs that have failed. Plans that are suspended
 /// are refused before they are pushed.
 fn run_to_end(mut turn: impl FnMut() -> Result<CallProgress, OpError>) -> Result<Vec<(usize, Failure)>, OpError> {
     loop {
@@ -75,7 +75,7 @@ fn failures(ctx: &KernelCtx<'_>) -> Vec<(usize, Failure)> {
 struct DeviceSite<'a, 'k> {
     engine: &'static Engine,
     par: DevicePar<'a, 'k>,
-    /// scratch memory of the op, for one part of the program after the other
+    /// scratch memory of the op, for one part of the plan after the other
     scratch: Mutex<&'a mut [u8]>,
 }
 

@@ -1,7 +1,7 @@
-//! A bounded cache of the programs of a [`crate::CachedOp`], by signature. The least recently used
-//! program is dropped first.
+//! A bounded cache of the plans of a [`crate::CachedOp`], by signature. The least recently used
+//! plan is dropped first.
 
-use super::program::Program;
+use super::call_plan::CallPlan;
 use crate::compile::options::CacheLimit;
 use crate::plan::Plan;
 use mxrt_engine::ForkSafeRwLock as RwLock;
@@ -52,31 +52,31 @@ impl CacheStats {
     }
 }
 
-/// A cache of programs by signature: by the types of the parameters, then by those of the data. A
+/// A cache of plans by signature: by the types of the parameters, then by those of the data. A
 /// [`super::BoundOp`] holds the types of its parameters as a pointer from this cache, so a look-up
 /// costs the same for any number of parameters.
 pub struct PlanCache {
-    groups: RwLock<Vec<ProgramGroup>>,
+    groups: RwLock<Vec<PlanGroup>>,
     limit: CacheLimit,
     clock: AtomicU64,
     built: AtomicU64,
     evicted: AtomicU64,
 }
 
-/// The programs for parameters of the same types.
-struct ProgramGroup {
+/// The plans for parameters of the same types.
+struct PlanGroup {
     params: Arc<[TensorType]>,
-    programs: HashMap<CallSignature, Arc<Program>>,
+    plans: HashMap<CallSignature, Arc<CallPlan>>,
 }
 
-impl ProgramGroup {
+impl PlanGroup {
     fn is_for(&self, params: &[TensorType]) -> bool {
         std::ptr::eq(&*self.params, params) || *self.params == *params
     }
 }
 
-fn programs(groups: &[ProgramGroup]) -> impl Iterator<Item = &Arc<Program>> {
-    groups.iter().flat_map(|group| group.programs.values())
+fn call_plans(groups: &[PlanGroup]) -> impl Iterator<Item = &Arc<CallPlan>> {
+    groups.iter().flat_map(|group| group.plans.values())
 }
 
 impl PlanCache {
@@ -88,18 +88,18 @@ impl PlanCache {
     /// Returns the pointer by which the cache knows these types of parameters.
     pub fn known_types(&self, params: &[TensorType]) -> Arc<[TensorType]> {
         let mut groups = self.groups.write();
-        groups.retain(|group| !group.programs.is_empty() || Arc::strong_count(&group.params) > 1);
+        groups.retain(|group| !group.plans.is_empty() || Arc::strong_count(&group.params) > 1);
         if let Some(group) = groups.iter().find(|group| group.is_for(params)) {
             return group.params.clone();
         }
         let params: Arc<[TensorType]> = params.into();
-        groups.push(ProgramGroup { params: params.clone(), programs: HashMap::new() });
+        groups.push(PlanGroup { params: params.clone(), plans: HashMap::new() });
         params
     }
 
-    pub fn get(&self, params: &[TensorType], data: &[TensorType]) -> Option<Arc<Program>> {
+    pub fn get(&self, params: &[TensorType], data: &[TensorType]) -> Option<Arc<CallPlan>> {
         let groups = self.groups.read();
-        let found = groups.iter().find(|group| group.is_for(params))?.programs.get(data)?;
+        let found = groups.iter().find(|group| group.is_for(params))?.plans.get(data)?;
         // Exact order does not matter, so the clock only moves when a plan is built.
         let now = self.clock.load(Ordering::Relaxed);
         if found.last_used() != now {
@@ -108,49 +108,48 @@ impl PlanCache {
         Some(found.clone())
     }
 
-    /// Keeps a program that was just built, and drops others to make room. `raw` is the size of the
-    /// parameters that it reads. In addition to the packed weights of the largest program, those of
-    /// others may take 1.5 times this size. Returns whether a program was dropped.
-    pub fn insert(&self, params: &[TensorType], data: CallSignature, program: &Arc<Program>, raw: usize) -> bool {
-        program.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
+    /// Keeps a plan that was just built, and drops others to make room. `raw` is the size of the
+    /// parameters that it reads. In addition to the packed weights of the largest plan, those of
+    /// others may take 1.5 times this size. Returns whether a plan was dropped.
+    pub fn insert(&self, params: &[TensorType], data: CallSignature, plan: &Arc<CallPlan>, raw: usize) -> bool {
+        plan.use_at(self.clock.fetch_add(1, Ordering::Relaxed) + 1);
         self.built.fetch_add(1, Ordering::Relaxed);
         let mut groups = self.groups.write();
         let mut dropped = Vec::new();
-        while programs(&groups).next().is_some() && !self.fits(&groups, program, raw) {
-            let oldest = programs(&groups).min_by_key(|p| p.last_used()).cloned();
+        while call_plans(&groups).next().is_some() && !self.fits(&groups, plan, raw) {
+            let oldest = call_plans(&groups).min_by_key(|p| p.last_used()).cloned();
             groups.iter_mut().for_each(|group| {
-                let gone =
-                    group.programs.extract_if(|_, p| oldest.as_ref().is_some_and(|oldest| Arc::ptr_eq(p, oldest)));
+                let gone = group.plans.extract_if(|_, p| oldest.as_ref().is_some_and(|oldest| Arc::ptr_eq(p, oldest)));
                 dropped.extend(gone.map(|(_, p)| p));
             });
         }
-        groups.retain(|group| !group.programs.is_empty() || Arc::strong_count(&group.params) > 1);
+        groups.retain(|group| !group.plans.is_empty() || Arc::strong_count(&group.params) > 1);
         let at = groups.iter().position(|group| group.is_for(params)).unwrap_or(groups.len());
         if at == groups.len() {
-            groups.push(ProgramGroup { params: params.into(), programs: HashMap::new() });
+            groups.push(PlanGroup { params: params.into(), plans: HashMap::new() });
         }
-        groups[at].programs.insert(data, program.clone());
+        groups[at].plans.insert(data, plan.clone());
         // Giving memory back takes a while; callers need not wait for it.
         drop(groups);
         self.evicted.fetch_add(dropped.len() as u64, Ordering::Relaxed);
         !dropped.is_empty()
     }
 
-    fn fits(&self, groups: &[ProgramGroup], new: &Arc<Program>, raw: usize) -> bool {
-        let all: Vec<&Program> = programs(groups).chain([new]).map(|p| &**p).collect();
+    fn fits(&self, groups: &[PlanGroup], new: &Arc<CallPlan>, raw: usize) -> bool {
+        let all: Vec<&CallPlan> = call_plans(groups).chain([new]).map(|p| &**p).collect();
         let held = HeldBytes::by(all.iter().copied());
-        // The program with most counts as the first packing, so that it does not matter in which
+        // The plan with most counts as the first packing, so that it does not matter in which
         // order they came.
-        let most = all.iter().map(|program| HeldBytes::by([*program]).packed).max().unwrap_or(0);
+        let most = all.iter().map(|plan| HeldBytes::by([*plan]).packed).max().unwrap_or(0);
         let packings_fit = held.packed - most <= (raw + raw / 2).max(self.limit.packed);
         all.len() <= self.limit.plans.max(1) && held.plans + held.computed <= self.limit.bytes && packings_fit
     }
 
     pub fn stats(&self) -> CacheStats {
         let groups = self.groups.read();
-        let held = HeldBytes::by(programs(&groups).map(|p| &**p));
+        let held = HeldBytes::by(call_plans(&groups).map(|p| &**p));
         CacheStats {
-            plans: programs(&groups).count(),
+            plans: call_plans(&groups).count(),
             built: self.built.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
             plan_bytes: held.plans,
@@ -161,7 +160,7 @@ impl PlanCache {
     }
 }
 
-/// Bytes that programs hold. Shared bytes count once.
+/// Bytes that plans hold. Shared bytes count once.
 #[derive(Default)]
 struct HeldBytes {
     /// bytes of plans
@@ -173,10 +172,10 @@ struct HeldBytes {
 }
 
 impl HeldBytes {
-    fn by<'a>(programs: impl IntoIterator<Item = &'a Program>) -> HeldBytes {
+    fn by<'a>(call_plans: impl IntoIterator<Item = &'a CallPlan>) -> HeldBytes {
         let mut held = HeldBytes::default();
         let (mut plans, mut blocks, mut slots) = (HashSet::new(), HashMap::new(), HashMap::new());
-        for plan in programs.into_iter().flat_map(|program| program.plans()).flat_map(Plan::with_inner) {
+        for plan in call_plans.into_iter().flat_map(|plan| plan.plans()).flat_map(Plan::with_inner) {
             if !plans.insert(std::ptr::from_ref::<Plan>(plan)) {
                 continue;
             }

@@ -1,9 +1,9 @@
 //! A call whose arrays have been looked at, and where the inputs of its graph come from.
 
 use super::call_options::CallOptions;
+use super::call_plan::CallPlan;
 use super::inputs::InputSource;
 use super::plan_cache::CallSignature;
-use super::program::Program;
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_tensor::{Context, NDArray, ParameterSet, TensorType};
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub(super) struct PreparedCall<'a> {
     /// arrays of the caller for the results
     pub outputs: Option<&'a [&'a NDArray]>,
     pub options: &'a CallOptions,
-    /// the program, where it was found without the types of all inputs
-    pub known: Option<Arc<Program>>,
+    /// the plan, where it was found without the types of all inputs
+    pub known: Option<Arc<CallPlan>>,
     /// types of all inputs
     pub types: &'a dyn Fn() -> CallSignature,
 }

@@ -1,10 +1,10 @@
 //! A graph that plans can hold, with its plans by signature.
 
 use super::build_turn::BuildTurn;
-use super::device_program::DeviceConstants;
+use super::call_plan::{CallPlan, DividedBatch};
+use super::device_plan::DeviceConstants;
 use super::explain::explain;
 use super::plan_cache::{CallSignature, PlanCache};
-use super::program::{DividedBatch, Program};
 use super::rows::{self, Division};
 use crate::compile::InnerPlans;
 use crate::compile::interrupt::Interrupter;
@@ -72,16 +72,16 @@ impl Segment {
 
     /// The plan for these types of all inputs.
     pub fn report(&self, types: &[TensorType]) -> Result<PlanReport, OpError> {
-        Ok(self.program_of_all(types, &mut Interrupter::never())?.report())
+        Ok(self.plan_of_all(types, &mut Interrupter::never())?.report())
     }
 
     /// The distinct convolutions of the plan for these types of all inputs.
     pub fn convolutions(&self, types: &[TensorType]) -> Result<Vec<ConvSignature>, OpError> {
-        let program = self.program_of_all(types, &mut Interrupter::never())?;
-        Ok(program.plans().iter().flat_map(|plan| plan.convolutions()).collect())
+        let plan = self.plan_of_all(types, &mut Interrupter::never())?;
+        Ok(plan.plans().iter().flat_map(|plan| plan.convolutions()).collect())
     }
 
-    /// The programs.
+    /// The plans.
     pub fn plans(&self) -> &PlanCache {
         &self.plans
     }
@@ -91,8 +91,8 @@ impl Segment {
         self.params.iter().map(|i| types[*i].clone()).collect()
     }
 
-    /// The program for these types of all inputs, if it has been built.
-    pub fn find(&self, types: &[TensorType]) -> Option<Arc<Program>> {
+    /// The plan for these types of all inputs, if it has been built.
+    pub fn find(&self, types: &[TensorType]) -> Option<Arc<CallPlan>> {
         if self.params.is_empty() {
             return self.plans.get(&[], types);
         }
@@ -100,16 +100,16 @@ impl Segment {
         self.plans.get(&self.param_types(types), &data)
     }
 
-    /// The program for these types of all inputs. `given` are the inputs whose arrays the call
+    /// The plan for these types of all inputs. `given` are the inputs whose arrays the call
     /// names: errors are about these. Building one may be given up.
-    pub fn program(
+    pub fn plan(
         &self,
         types: &[TensorType],
         given: &[usize],
         interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arc<Program>, OpError> {
-        if let Some(program) = self.find(types) {
-            return Ok(program);
+    ) -> Result<Arc<CallPlan>, OpError> {
+        if let Some(plan) = self.find(types) {
+            return Ok(plan);
         }
         let built = {
             let _turn = self.building.take(interrupter)?;
@@ -118,35 +118,35 @@ impl Segment {
         built.map_err(|error| explain(error, &self.graph, types, given))
     }
 
-    /// The program where a call names all inputs.
-    pub fn program_of_all(
+    /// The plan where a call names all inputs.
+    pub fn plan_of_all(
         &self,
         types: &[TensorType],
         interrupter: &mut Interrupter<'_>,
-    ) -> Result<Arc<Program>, OpError> {
+    ) -> Result<Arc<CallPlan>, OpError> {
         match self.find(types) {
-            Some(program) => Ok(program),
-            None => self.program(types, &(0..types.len()).collect::<Vec<_>>(), interrupter),
+            Some(plan) => Ok(plan),
+            None => self.plan(types, &(0..types.len()).collect::<Vec<_>>(), interrupter),
         }
     }
 
     /// Called by the thread that has the turn to build.
-    fn get_or_build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<Program>, OpError> {
-        if let Some(program) = self.find(types) {
-            return Ok(program);
+    fn get_or_build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Arc<CallPlan>, OpError> {
+        if let Some(plan) = self.find(types) {
+            return Ok(plan);
         }
         let raw = self.graph.inputs.iter().zip(types).filter(|(i, _)| i.constant).map(|(_, t)| t.bytes()).sum();
-        let program = match self.divide(types, interrupter)? {
-            Some((parts, outputs)) => Program::parts(parts, outputs),
-            None => Program::whole(self.build(types, interrupter)?),
+        let plan = match self.divide(types, interrupter)? {
+            Some((parts, outputs)) => CallPlan::parts(parts, outputs),
+            None => CallPlan::whole(self.build(types, interrupter)?),
         };
-        let program = Arc::new(program);
+        let plan = Arc::new(plan);
         let data: CallSignature = self.data.iter().map(|i| types[*i].clone()).collect();
-        if self.plans.insert(&self.param_types(types), data, &program, raw) {
+        if self.plans.insert(&self.param_types(types), data, &plan, raw) {
             // The next plan wants blocks of other sizes: those of the old one are of no use.
             self.engine.memory().trim();
         }
-        Ok(program)
+        Ok(plan)
     }
 
     fn build(&self, types: &[TensorType], interrupter: &mut Interrupter<'_>) -> Result<Plan, OpError> {

@@ -141,8 +141,8 @@ impl Executable {
             match (&stage.kind, types) {
                 (StageKind::Plan(segment), _) => {
                     let Some(signature) = signature.into_iter().collect::<Option<Vec<TensorType>>>() else { continue };
-                    let program = segment.program_of_all(&signature, interrupter)?;
-                    cost_ns = cost_ns.saturating_add(program.cost_ns());
+                    let plan = segment.plan_of_all(&signature, interrupter)?;
+                    cost_ns = cost_ns.saturating_add(plan.cost_ns());
                 }
                 (StageKind::Callback(stage_of), Some(types)) => {
                     stage_of.types().learn(signature, self.made(stage, types))

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A graph for one signature and one kind of device.
-pub(crate) struct DeviceProgram {
+pub(crate) struct DevicePlan {
     lowered: LoweredSteps,
     constants: Arc<ConstantSets>,
     /// recordings of each device, which work in its memory
@@ -45,7 +45,7 @@ pub(crate) struct DeviceProgram {
     prepared: Option<ForkSafeMutex<Vec<DeviceId>>>,
 }
 
-/// Addresses of the operands of a running program.
+/// Addresses of the operands of a running plan.
 struct OperandAddresses<'a> {
     inputs: &'a dyn Fn(usize) -> DevicePtr,
     outputs: &'a [DevicePtr],
@@ -53,7 +53,7 @@ struct OperandAddresses<'a> {
     constants: DevicePtr,
 }
 
-impl DeviceProgram {
+impl DevicePlan {
     /// Lowers a graph. Fails for an operator that has no kernel.
     pub fn build(
         graph: &Graph,
@@ -61,13 +61,13 @@ impl DeviceProgram {
         options: &BuildOptions,
         constants: &DeviceConstants,
         device: DeviceId,
-    ) -> Result<DeviceProgram, OpError> {
+    ) -> Result<DevicePlan, OpError> {
         let target = DeviceTarget::new(options, device);
         let lowered = lower(target, graph, inputs, options, &mut Interrupter::never())?;
         let constants = constants.made_by(&lowered.constant_steps, lowered.constant_bytes);
         let (recordings, recordings_kept) = (ForkSafeMutex::default(), options.gpu_recordings);
         let prepared = options.passes.runs(COMPILE_CHAINS).then(ForkSafeMutex::default);
-        Ok(DeviceProgram { lowered, constants, recordings, recordings_kept, prepared })
+        Ok(DevicePlan { lowered, constants, recordings, recordings_kept, prepared })
     }
 
     /// Prepares the kernels for a device, unless they are prepared.
@@ -105,7 +105,7 @@ impl DeviceProgram {
 
     /// Pushes a call with these arrays for the inputs of the graph.
     pub fn push(
-        self: &Arc<DeviceProgram>,
+        self: &Arc<DevicePlan>,
         engine: &'static Engine,
         open: &OpenDevice,
         call: &CallLaunch<'_>,
@@ -131,14 +131,14 @@ impl DeviceProgram {
             deadline: call.deadline,
             ..DeviceLaunch::new(device, call.name.clone(), &inputs, call.outputs)
         };
-        let (program, set) = (self.clone(), constants.clone());
+        let (plan, set) = (self.clone(), constants.clone());
         launch_native(engine, &work, move |ctx, at| {
-            let (heirs, place_of, first) = (program.clone(), place.clone(), outputs.start);
+            let (heirs, place_of, first) = (plan.clone(), place.clone(), outputs.start);
             ctx.inherit(move |access| {
                 let reached = heirs.reach_of(access, last, &place_of);
                 reached.iter().enumerate().filter(|(_, reached)| **reached).map(|(output, _)| first + output).collect()
             });
-            let call = Submission { program: &program, place: &place, first_param, last, outputs, random: &random };
+            let call = Submission { plan: &plan, place: &place, first_param, last, outputs, random: &random };
             call.submit(ctx, at, set.as_deref())
         })
     }
@@ -155,7 +155,7 @@ impl DeviceProgram {
 
 /// The work of one call, in the op that submits it.
 struct Submission<'a, P> {
-    program: &'a Arc<DeviceProgram>,
+    plan: &'a Arc<DevicePlan>,
     /// the number of the access that an input of the graph is
     place: &'a P,
     /// the number of the first access that is a parameter
@@ -170,14 +170,13 @@ struct Submission<'a, P> {
 impl<P: Fn(usize) -> usize> Submission<'_, P> {
     /// Submits the call, as recorded work if that is possible. `set` are its constants.
     fn submit(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments, set: Option<&ConstantSet>) -> Result<(), OpError> {
-        let program = self.program;
+        let plan = self.plan;
         let uses = self.input_uses(at);
-        let fresh = set.is_none_or(|set| set.is_of(&program.versions(ctx, self.place)));
-        if fresh && self.random.is_empty() && program.replay(ctx, at, &uses, |at| self.steps(ctx, at, None))? {
+        let fresh = set.is_none_or(|set| set.is_of(&plan.versions(ctx, self.place)));
+        if fresh && self.random.is_empty() && plan.replay(ctx, at, &uses, |at| self.steps(ctx, at, None))? {
             return Ok(());
         }
-        let scratch =
-            if program.lowered.arena_bytes > 0 { ctx.scratch(program.lowered.arena_bytes)? } else { DevicePtr(0) };
+        let scratch = if plan.lowered.arena_bytes > 0 { ctx.scratch(plan.lowered.arena_bytes)? } else { DevicePtr(0) };
         let at = DeviceArguments { scratch, ..at.clone() };
         let Some(set) = set.filter(|_| !fresh) else { return self.steps(ctx, &at, None) };
         // A parameter was written since: this call computes its own constants.
@@ -190,7 +189,7 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
     /// in memory of the call alone.
     fn input_uses(&self, at: &DeviceArguments) -> SmallVec<[InputUse; 4]> {
         let mut uses: SmallVec<[InputUse; 4]> = smallvec::smallvec![InputUse::Unread; at.inputs.len()];
-        let read = self.program.lowered.step_inputs.iter().map(|input| (self.place)(*input));
+        let read = self.plan.lowered.step_inputs.iter().map(|input| (self.place)(*input));
         for access in read.chain([self.last]).filter(|access| *access < at.inputs.len()) {
             let copied = access < self.first_param || at.aside[access];
             uses[access] = if copied { InputUse::Copied } else { InputUse::Fixed };
@@ -207,19 +206,19 @@ impl<P: Fn(usize) -> usize> Submission<'_, P> {
             arena: at.scratch,
             constants,
         };
-        run(&self.program.lowered.steps, ctx, &places, self.random, Some(&self.outputs))
+        run(&self.plan.lowered.steps, ctx, &places, self.random, Some(&self.outputs))
     }
 
     /// Submits the computation of constants for this call alone.
     fn constants(&self, ctx: &DeviceCtx<'_>, at: &DeviceArguments) -> Result<DevicePtr, OpError> {
-        let constants = ctx.scratch(self.program.lowered.constant_bytes)?;
+        let constants = ctx.scratch(self.plan.lowered.constant_bytes)?;
         let places = OperandAddresses {
             inputs: &|input| at.inputs.get((self.place)(input)).copied().unwrap_or(DevicePtr(0)),
             outputs: &[],
             arena: DevicePtr(0),
             constants,
         };
-        run(&self.program.lowered.constant_steps, ctx, &places, &[], Some(&self.outputs))?;
+        run(&self.plan.lowered.constant_steps, ctx, &places, &[], Some(&self.outputs))?;
         Ok(constants)
     }
 }
@@ -254,7 +253,7 @@ fn run(
     Ok(())
 }
 
-impl SpareMemory for DeviceProgram {
+impl SpareMemory for DevicePlan {
     fn give_up(&self, device: DeviceId) {
         self.constants.give_up(device);
         self.recordings(device).give_up();

@@ -2,11 +2,11 @@
 //! one array for each device and set of parameters.
 //!
 //! An op computes the array before the first call that reads it, and again after a parameter was
-//! written. Programs of one graph for other shapes of data share constants that are made in the
+//! written. Plans of one graph for other shapes of data share constants that are made in the
 //! same way.
 
 use super::step::DeviceStep;
-use super::{DeviceProgram, OperandAddresses, run};
+use super::{DevicePlan, OperandAddresses, run};
 use mxrt_engine::{DeviceCtx, DeviceId, DevicePtr, Engine, ForkSafeMutex, OpError};
 use mxrt_tensor::{Context, DType, DeviceLaunch, NDArray, Shape, TensorType, launch_native};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock, Weak};
 /// Limit of the arrays of constants that are kept on a device, one for each set of parameters.
 const CONSTANT_SETS: usize = 4;
 
-/// The constants of the programs of one graph.
+/// The constants of the plans of one graph.
 #[derive(Default)]
 pub(crate) struct DeviceConstants(ForkSafeMutex<Vec<Weak<ConstantSets>>>);
 
@@ -31,7 +31,7 @@ pub(super) struct ConstantSets {
 /// Constants of one set of parameters.
 pub(super) struct ConstantSet {
     pub array: NDArray,
-    /// the device of the array; programs without parameters have the same constants on all
+    /// the device of the array; plans without parameters have the same constants on all
     device: DeviceId,
     /// variables and offsets of the parameters
     of: Vec<(u64, usize)>,
@@ -94,12 +94,12 @@ impl ConstantSet {
     }
 }
 
-impl DeviceProgram {
-    /// The constants for these parameters, perhaps still to be computed. `None` if the program has
+impl DevicePlan {
+    /// The constants for these parameters, perhaps still to be computed. `None` if the plan has
     /// none. `arrays` are those of the call, and `place` gives the position in them of an input of
     /// the graph.
     pub(super) fn constants(
-        self: &Arc<DeviceProgram>,
+        self: &Arc<DevicePlan>,
         engine: &'static Engine,
         device: DeviceId,
         arrays: &[&NDArray],
@@ -130,19 +130,19 @@ impl DeviceProgram {
 
     /// Pushes the op that computes the constants from these parameters.
     fn push_constants(
-        self: &Arc<DeviceProgram>,
+        self: &Arc<DevicePlan>,
         engine: &'static Engine,
         device: DeviceId,
         set: &Arc<ConstantSet>,
         read: &[&NDArray],
     ) -> Result<(), OpError> {
-        let (program, made) = (self.clone(), Arc::downgrade(set));
+        let (plan, made) = (self.clone(), Arc::downgrade(set));
         let outputs = [&set.array];
         launch_native(engine, &DeviceLaunch::new(device, "constants", read, &outputs), move |ctx, at| {
-            let position = |input: usize| program.lowered.constant_inputs.iter().position(|read| *read == input);
+            let position = |input: usize| plan.lowered.constant_inputs.iter().position(|read| *read == input);
             let position = |input: usize| position(input).unwrap_or(usize::MAX);
             if let Some(set) = made.upgrade() {
-                let _ = set.versions.set(program.versions(ctx, &position));
+                let _ = set.versions.set(plan.versions(ctx, &position));
             }
             let places = OperandAddresses {
                 inputs: &|input| at.inputs.get(position(input)).copied().unwrap_or(DevicePtr(0)),
@@ -150,7 +150,7 @@ impl DeviceProgram {
                 arena: DevicePtr(0),
                 constants: at.outputs[0],
             };
-            run(&program.lowered.constant_steps, ctx, &places, &[], None)
+            run(&plan.lowered.constant_steps, ctx, &places, &[], None)
         })
     }
 

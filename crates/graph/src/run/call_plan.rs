@@ -1,11 +1,11 @@
-//! Programs for one signature: a plan, or a plan that runs several times over the parts of a large
+//! Plans of the calls of one signature: a plan, or one that runs several times over the parts of a large
 //! batch.
 //!
 //! Parts follow from the signature alone, so bits never depend on load. Several parts run
 //! concurrently, one on each core; a part that runs alone is split over the cores. Between groups
 //! of parts a request may let other requests go first.
 
-use super::device_program::DeviceProgram;
+use super::device_plan::DevicePlan;
 use super::inputs::BatchRows;
 use crate::compile::report::{BatchParts, PlanReport};
 use crate::execute::MissingResults;
@@ -24,17 +24,17 @@ const YIELD_NS: u64 = 30_000_000;
 /// Runs that are not noted. The first one computes constants and touches memory for the first time.
 const WARM_UP: usize = 2;
 
-/// An immutable program for one signature.
-pub struct Program {
-    body: ProgramBody,
+/// An immutable plan of the calls of one signature.
+pub struct CallPlan {
+    body: CallPlanBody,
     outputs: Vec<TensorType>,
     cost_ns: u64,
     last_used: AtomicU64,
-    /// program of devices with kernels of their own, from the first call on one
-    native: OnceLock<(DeviceKind, Arc<DeviceProgram>)>,
+    /// plan of devices with kernels of their own, from the first call on one
+    native: OnceLock<(DeviceKind, Arc<DevicePlan>)>,
 }
 
-enum ProgramBody {
+enum CallPlanBody {
     Whole(Arc<Plan>),
     Parts(DividedBatch),
 }
@@ -49,10 +49,10 @@ pub struct DividedBatch {
     pub side_by_side: bool,
     /// whether each input of the graph is divided
     pub divided: Vec<bool>,
-    /// program for a part
-    pub part: Arc<Program>,
-    /// program for the rows that are left over
-    pub rest: Option<Arc<Program>>,
+    /// plan for a part
+    pub part: Arc<CallPlan>,
+    /// plan for the rows that are left over
+    pub rest: Option<Arc<CallPlan>>,
 }
 
 /// Progress of a request: the next part, and the failures so far.
@@ -70,11 +70,11 @@ pub enum GroupEnd {
     Done(MissingResults),
 }
 
-impl Program {
-    pub fn whole(plan: Plan) -> Program {
+impl CallPlan {
+    pub fn whole(plan: Plan) -> CallPlan {
         let (outputs, cost_ns) = (plan.outputs().to_vec(), plan.cost_ns());
-        Program {
-            body: ProgramBody::Whole(Arc::new(plan)),
+        CallPlan {
+            body: CallPlanBody::Whole(Arc::new(plan)),
             outputs,
             cost_ns,
             last_used: AtomicU64::new(0),
@@ -82,11 +82,11 @@ impl Program {
         }
     }
 
-    pub fn parts(parts: DividedBatch, outputs: Vec<TensorType>) -> Program {
+    pub fn parts(parts: DividedBatch, outputs: Vec<TensorType>) -> CallPlan {
         let rest = parts.rest.as_ref().map_or(0, |rest| rest.cost_ns);
         let cost_ns = parts.part.cost_ns.saturating_mul((parts.rows / parts.each) as u64).saturating_add(rest);
-        Program {
-            body: ProgramBody::Parts(parts),
+        CallPlan {
+            body: CallPlanBody::Parts(parts),
             outputs,
             cost_ns,
             last_used: AtomicU64::new(0),
@@ -108,16 +108,16 @@ impl Program {
     /// divided.
     pub fn random_draws(&self) -> usize {
         match &self.body {
-            ProgramBody::Whole(plan) => plan.random_draws(),
-            ProgramBody::Parts(_) => 0,
+            CallPlanBody::Whole(plan) => plan.random_draws(),
+            CallPlanBody::Parts(_) => 0,
         }
     }
 
     /// The plans: one, or those of the parts.
     pub fn plans(&self) -> SmallVec<[&Plan; 2]> {
         match &self.body {
-            ProgramBody::Whole(plan) => smallvec::smallvec![&**plan],
-            ProgramBody::Parts(p) => p.part.plans().into_iter().chain(p.rest.iter().flat_map(|r| r.plans())).collect(),
+            CallPlanBody::Whole(plan) => smallvec::smallvec![&**plan],
+            CallPlanBody::Parts(p) => p.part.plans().into_iter().chain(p.rest.iter().flat_map(|r| r.plans())).collect(),
         }
     }
 
@@ -129,8 +129,8 @@ impl Program {
     /// Whether a request yields between groups of parts on a machine with `cores` cores.
     pub fn yields(&self, cores: usize) -> bool {
         match &self.body {
-            ProgramBody::Whole(_) => false,
-            ProgramBody::Parts(parts) => parts.group(0, cores) < parts.count(),
+            CallPlanBody::Whole(_) => false,
+            CallPlanBody::Parts(parts) => parts.group(0, cores) < parts.count(),
         }
     }
 
@@ -143,21 +143,21 @@ impl Program {
         self.last_used.store(time, Ordering::Relaxed);
     }
 
-    /// The program of a device with kernels of its own for the same graph. `build` lowers the graph
+    /// The plan of a device with kernels of its own for the same graph. `build` lowers the graph
     /// at the first call.
     pub fn native(
         &self,
         kind: DeviceKind,
-        build: impl FnOnce() -> Result<DeviceProgram, OpError>,
-    ) -> Result<Arc<DeviceProgram>, OpError> {
-        if let Some((of, program)) = self.native.get()
+        build: impl FnOnce() -> Result<DevicePlan, OpError>,
+    ) -> Result<Arc<DevicePlan>, OpError> {
+        if let Some((of, plan)) = self.native.get()
             && *of == kind
         {
-            return Ok(program.clone());
+            return Ok(plan.clone());
         }
-        let program = Arc::new(build()?);
-        let _ = self.native.set((kind, program.clone()));
-        Ok(program)
+        let plan = Arc::new(build()?);
+        let _ = self.native.set((kind, plan.clone()));
+        Ok(plan)
     }
 
     /// Runs the next group of parts of a request.
@@ -169,8 +169,8 @@ impl Program {
         outputs: &mut [TensorMut<'_>],
     ) -> Result<GroupEnd, OpError> {
         match &self.body {
-            ProgramBody::Whole(plan) => plan.run(request, outputs).map(GroupEnd::Done),
-            ProgramBody::Parts(parts) => {
+            CallPlanBody::Whole(plan) => plan.run(request, outputs).map(GroupEnd::Done),
+            CallPlanBody::Parts(parts) => {
                 let group = parts.group(cursor.next, engine.cores());
                 parts.run(cursor.next, group, request, outputs, &mut cursor.failed)?;
                 cursor.next += group;
@@ -191,7 +191,7 @@ impl Program {
         note: &mut dyn FnMut(&[u64]),
     ) -> Result<MissingResults, OpError> {
         match &self.body {
-            ProgramBody::Whole(plan) => {
+            CallPlanBody::Whole(plan) => {
                 let mut failed = MissingResults::new();
                 for run in 0..WARM_UP + rounds {
                     let (result, times) = plan.run_clocked(request, outputs, clock)?;
@@ -202,7 +202,7 @@ impl Program {
                 }
                 Ok(failed)
             }
-            ProgramBody::Parts(parts) => {
+            CallPlanBody::Parts(parts) => {
                 let mut slices = parts.slices(0..1, outputs);
                 let rows = parts.rows_of(0, request.inputs);
                 let part = PlanRequest { inputs: &rows, ..*request };
@@ -215,11 +215,11 @@ impl Program {
         }
     }
 
-    /// Describes the program, without times.
+    /// Describes the plan, without times.
     pub fn report(&self) -> PlanReport {
         match &self.body {
-            ProgramBody::Whole(plan) => plan.report(),
-            ProgramBody::Parts(p) => {
+            CallPlanBody::Whole(plan) => plan.report(),
+            CallPlanBody::Parts(p) => {
                 let parts = BatchParts { rows: p.rows, each: p.each, side_by_side: p.side_by_side };
                 PlanReport { parts: Some(parts), ..p.part.report() }
             }
@@ -248,7 +248,7 @@ impl DividedBatch {
         }
     }
 
-    fn program(&self, index: usize) -> &Program {
+    fn part_plan(&self, index: usize) -> &CallPlan {
         match &self.rest {
             Some(rest) if index + 1 == self.count() => rest,
             _ => &self.part,
@@ -256,9 +256,9 @@ impl DividedBatch {
     }
 
     fn rows_of<'a>(&'a self, index: usize, inputs: &'a dyn GraphInputs) -> BatchRows<'a> {
-        let types = match &self.program(index).body {
-            ProgramBody::Whole(plan) => plan.inputs.as_slice(),
-            ProgramBody::Parts(_) => &[],
+        let types = match &self.part_plan(index).body {
+            CallPlanBody::Whole(plan) => plan.inputs.as_slice(),
+            CallPlanBody::Parts(_) => &[],
         };
         BatchRows { all: inputs, types, divided: &self.divided, first: index * self.each }
     }
@@ -274,7 +274,7 @@ impl DividedBatch {
             let bytes = self.part.outputs[j].bytes();
             let mut left = output.bytes_mut().split_at_mut_checked(parts.start * bytes).map_or(&mut [][..], |(_, b)| b);
             for (slice, index) in slices.iter_mut().zip(parts.clone()) {
-                let tensor = &self.program(index).outputs[j];
+                let tensor = &self.part_plan(index).outputs[j];
                 let (here, behind) = std::mem::take(&mut left).split_at_mut(tensor.bytes());
                 slice.push(TensorMut::new(tensor.dtype, &tensor.shape, here));
                 left = behind;
@@ -295,9 +295,9 @@ impl DividedBatch {
         let random: &[RandomKey] = &[];
         let run = |index: usize, outputs: &mut [TensorMut<'_>]| -> Result<MissingResults, OpError> {
             let rows = self.rows_of(index, request.inputs);
-            match &self.program(index).body {
-                ProgramBody::Whole(plan) => plan.run(&PlanRequest { inputs: &rows, random, ..*request }, outputs),
-                ProgramBody::Parts(_) => Ok(MissingResults::new()),
+            match &self.part_plan(index).body {
+                CallPlanBody::Whole(plan) => plan.run(&PlanRequest { inputs: &rows, random, ..*request }, outputs),
+                CallPlanBody::Parts(_) => Ok(MissingResults::new()),
             }
         };
         let slices = self.slices(first..first + count, outputs);

@@ -1,6 +1,6 @@
 //! The steps of graphs on a device that has a kernel for every form and runs nothing.
 
-use super::{DeviceConstants, DeviceProgram};
+use super::{DeviceConstants, DevicePlan};
 use crate::compile::options::BuildOptions;
 use crate::ir::Graph;
 use crate::passes::{self, PassChoice};
@@ -65,9 +65,9 @@ fn steps(
     let options = BuildOptions { passes: PassChoice::parse(without).expect("known"), ..BuildOptions::default() };
     let graph = passes::run_all(graph, options.passes).expect("passes");
     let types: Vec<TensorType> = shapes.iter().map(|shape| TensorType::new(DType::F32, *shape)).collect();
-    let program = DeviceProgram::build(&graph, &types, &options, &DeviceConstants::default(), GPU).expect("a program");
+    let plan = DevicePlan::build(&graph, &types, &options, &DeviceConstants::default(), GPU).expect("a plan");
     let names = |steps: &[super::step::DeviceStep]| steps.iter().map(|step| step.node.op).collect();
-    (names(&program.lowered.steps), names(&program.lowered.constant_steps))
+    (names(&plan.lowered.steps), names(&plan.lowered.constant_steps))
 }
 
 const GPU: DeviceId = DeviceId::new(DeviceKind::GPU, 0);

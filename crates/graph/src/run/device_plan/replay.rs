@@ -1,13 +1,13 @@
-//! Calls that submit recorded work: one call of the driver starts all kernels of a program (as a
+//! Calls that submit recorded work: one call of the driver starts all kernels of a plan (as a
 //! graph of CUDA). This matters if kernels take less time than their submission.
 //!
 //! A recording has its own arena, and its own memory for the data and the results of a call. The
 //! device copies between these and the arrays of the call. Parameters and constants stay where they
 //! are; a parameter without a value, or one that is not aligned, is in memory of the call alone,
-//! and copied too. A program keeps a few recordings, so that concurrent calls need not wait for
-//! each other. The first call of a program submits the kernels one by one, which also loads them.
+//! and copied too. A plan keeps a few recordings, so that concurrent calls need not wait for
+//! each other. The first call of a plan submits the kernels one by one, which also loads them.
 
-use super::DeviceProgram;
+use super::DevicePlan;
 use mxrt_engine::{DeviceCtx, FailureKind, ForkSafeMutex, OpError};
 use mxrt_tensor::{DeviceArguments, InputUse, RecordedCall};
 use smallvec::SmallVec;
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const SUBMISSION_NS: usize = 5_000;
 /// Bytes that a device copies in a nanosecond.
 const COPIED_PER_NS: usize = 2_000;
-/// Recordings that a program makes without asking whether they pay, and number of calls for each
+/// Recordings that a plan makes without asking whether they pay, and number of calls for each
 /// further one, in case the memory of parameters keeps changing.
 const FREELY_MADE: usize = 64;
 const CALLS_FOR_ONE: usize = 16;
@@ -27,7 +27,7 @@ const CALLS_FOR_ONE: usize = 16;
 const CALLS_WITHOUT: usize = 8;
 const DOUBLINGS: usize = 10;
 
-/// The recordings of a program on one device.
+/// The recordings of a plan on one device.
 #[derive(Default)]
 pub(super) struct Recordings {
     list: ForkSafeMutex<Vec<Arc<RecordedCall>>>,
@@ -39,7 +39,7 @@ pub(super) struct Recordings {
     /// failures since the last recording, and the call from which on the next is tried
     failed: AtomicUsize,
     retry: AtomicUsize,
-    /// whether something in the program cannot be recorded
+    /// whether something in the plan cannot be recorded
     refused: AtomicBool,
 }
 
@@ -100,12 +100,12 @@ impl Recordings {
     }
 }
 
-impl DeviceProgram {
+impl DevicePlan {
     /// Submits recorded work for a call. Returns false if that was not possible: then the kernels
     /// must be submitted one by one, as `submit` does for the arguments that it gets. `uses` are
     /// those of the inputs.
     pub(super) fn replay(
-        self: &Arc<DeviceProgram>,
+        self: &Arc<DevicePlan>,
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,
         uses: &[InputUse],
@@ -131,7 +131,7 @@ impl DeviceProgram {
     /// Finds a recording that fits a call and is free, or makes one. Returns `None` if neither can
     /// be had.
     fn recording(
-        self: &Arc<DeviceProgram>,
+        self: &Arc<DevicePlan>,
         ctx: &DeviceCtx<'_>,
         at: &DeviceArguments,
         uses: &[InputUse],
@@ -153,14 +153,14 @@ impl DeviceProgram {
             // What cannot be had now may be had later. Each attempt frees the pool, so it is not
             // made at every call.
             Err(error) if error.kind != FailureKind::NotImplemented => recordings.put_off(),
-            // The device records nothing, or not what is in this program.
+            // The device records nothing, or not what is in this plan.
             Ok(None) | Err(_) => recordings.refused.store(true, Ordering::Relaxed),
         }
         Ok(None)
     }
 
     fn keep(
-        self: &Arc<DeviceProgram>,
+        self: &Arc<DevicePlan>,
         ctx: &DeviceCtx<'_>,
         recordings: &Recordings,
         made: RecordedCall,

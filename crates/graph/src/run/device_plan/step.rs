@@ -1,4 +1,4 @@
-//! Steps of a program on a device.
+//! Steps of a plan on a device.
 
 use crate::ir::describe;
 use mxrt_engine::OpError;
