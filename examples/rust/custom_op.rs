@@ -4,7 +4,9 @@
 //! cargo run --release --example custom_op
 //! ```
 
-use mxrt::{Error, Model, Operator, Symbol, TensorMut, TensorRef};
+use mxrt::operators::Operator;
+use mxrt::types::{TensorMut, TensorRef};
+use mxrt::{Error, Model, Symbol};
 
 /// The operator with its attribute.
 struct Swish {
@@ -32,7 +34,7 @@ const GRAPH: &str = r#"{
 }"#;
 
 fn main() -> Result<(), Error> {
-    mxrt::register_operator("swish", |attrs| Ok(Swish { beta: attrs.parse("beta", 1.0)? }));
+    mxrt::operators::register_operator("swish", |attrs| Ok(Swish { beta: attrs.parse("beta", 1.0)? }));
 
     let model = Model::builder().from_symbol(Symbol::load_json(GRAPH)?.symbol, Default::default())?;
     let z = model.run([("x", ([3], &[-1.0f32, 0.0, 1.0]))])?;

@@ -9,7 +9,8 @@ use mxrt::internal::{
     CustomArrays, CustomCall, CustomOperator, CustomOperators, CustomTypes, FailureKind, ForkSafeMutex, ForkSafeOnce,
     ForkSafeRwLock, OpError, PartialShape, register_custom_operators, set_inside_call, start_thread,
 };
-use mxrt::{Context, DType, NDArray, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

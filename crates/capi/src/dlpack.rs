@@ -6,7 +6,8 @@ use crate::pointers::{Foreign, export, put, read};
 use crate::runtime::engine;
 use mxrt::internal::FailureKind;
 use mxrt::internal::dlpack::{CPU, CUDA_HOST, Managed, Tensor};
-use mxrt::{Context, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, NDArray, Shape};
 use std::ffi::c_void;
 
 /// A pointer to a `DLManagedTensor`.

@@ -6,7 +6,8 @@ use crate::handles::{NDArrayHandle, all, hold, take};
 use crate::pointers::{ExternalFunction, ExternalParam, count, list, read, text};
 use crate::runtime::engine;
 use mxrt::internal::{Engine, External, FailureKind, ForkSafeMutex, OnComplete, OpError};
-use mxrt::{Context, DType, NDArray, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

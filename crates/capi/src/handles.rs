@@ -324,7 +324,8 @@ fn unknown<T: Held>(number: usize) -> Error {
 mod tests {
     use super::*;
     use mxrt::internal::Process;
-    use mxrt::{Context, DType, Shape, TensorType};
+    use mxrt::types::TensorType;
+    use mxrt::{Context, DType, Shape};
 
     fn array() -> *mut c_void {
         let engine = Process::get().expect("a process").engine;

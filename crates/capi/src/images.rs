@@ -5,7 +5,8 @@ use crate::handles::{NDArrayHandle, hold};
 use crate::pointers::{list, put};
 use crate::runtime::engine;
 use mxrt::internal::io::image::{Channels, Pixels, decode};
-use mxrt::{Context, DType, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray, Shape};
 use std::ffi::{c_int, c_void};
 
 c_functions! {

@@ -8,7 +8,8 @@ use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::DeviceType;
 use mxrt::params::NpShape;
-use mxrt::{Context, DType, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray, Shape};
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 

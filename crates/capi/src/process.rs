@@ -183,8 +183,8 @@ c_functions! {
     fn MXRTSetFlushDenormals(flush: c_int, prev: *mut c_int) {
         // The environment is read first: it would change the setting later.
         engine()?;
-        put(prev, c_int::from(mxrt::flushes_denormals()), "prev")?;
-        mxrt::set_flush_denormals(flush != 0).map(drop).map_err(Error::absent)
+        put(prev, c_int::from(mxrt::engine::flushes_denormals()), "prev")?;
+        mxrt::engine::set_flush_denormals(flush != 0).map(drop).map_err(Error::absent)
     }
 
     /// Properties of the build. They live as long as the process.

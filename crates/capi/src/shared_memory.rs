@@ -6,7 +6,8 @@ use crate::ndarray::element_type;
 use crate::pointers::{OpenFile, count, list, put};
 use crate::runtime::engine;
 use crate::views::give;
-use mxrt::{NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{NDArray, Shape};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, IntoRawFd};
 

@@ -8,7 +8,8 @@ use crate::runtime::engine;
 use crate::unfinished;
 use crate::views::give;
 use mxrt::internal::{StorageType, StoredGuard};
-use mxrt::{DType, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{DType, NDArray, Shape};
 use std::ffi::c_int;
 
 /// The part of that number: -1 the values, others as MXNet numbers them.

@@ -10,7 +10,8 @@ use crate::returned::{self, ResultPlace};
 use crate::runtime::engine;
 use mxrt::internal::infer_types;
 use mxrt::params::NpShape;
-use mxrt::{NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{NDArray, Shape};
 use std::ffi::{c_char, c_int, c_void};
 
 /// Stores an array; the place is tried before there is a handle to lose.

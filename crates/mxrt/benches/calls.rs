@@ -9,7 +9,8 @@
 //! call. Rows give medians of calls, of operators and of their differences.
 
 use mxrt::internal::{CachedOp, CachedOpFlags, Config, Engine, Interrupter};
-use mxrt::{CallOptions, Context, Element, NDArray, Symbol};
+use mxrt::types::Element;
+use mxrt::{CallOptions, Context, NDArray, Symbol};
 use mxrt_engine::profile;
 use std::error::Error;
 use std::time::Instant;

@@ -21,7 +21,9 @@
 
 use mxrt::internal::{CachedOp, CachedOpFlags, ConvTable, Engine, Settings, Winograd, chosen, io, measure};
 use mxrt::params::{self, NpShape, Params};
-use mxrt::{Context, NDArray, StepReport, Symbol, TensorType};
+use mxrt::plan::StepReport;
+use mxrt::types::TensorType;
+use mxrt::{Context, NDArray, Symbol};
 use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;

@@ -85,8 +85,9 @@
 //!
 //! # Custom operators
 //!
-//! [`register_operator`] gives nodes of the operator `Custom` a meaning: a type that implements
-//! [`Operator`], or a closure. They run as steps of plans, like all other operators.
+//! [`register_operator`](operators::register_operator) gives nodes of the operator `Custom` a meaning:
+//! a type that implements [`Operator`](operators::Operator), or a closure. They run as steps of plans,
+//! like all other operators.
 //!
 //! # Performance
 //!
@@ -107,14 +108,15 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `ndarray` | arrays of that crate as inputs, and `to_ndarray` for results |
-//! | `half` | the types `f16` and `bf16` |
-//! | `serde` | [`PlanReport`] implements `Serialize` |
+//! | `ndarray` | arrays of that crate as inputs, and `types::to_ndarray` for results |
+//! | `half` | the types `types::f16` and `types::bf16` |
+//! | `serde` | [`PlanReport`](plan::PlanReport) implements `Serialize` |
 //! | `tracing` | a span `mxrt.request` for each call, and an event at its end |
 //! | `sim` | simulated devices |
 #![forbid(unsafe_code)]
 
 mod devices;
+pub mod engine;
 mod error;
 mod features;
 mod images;
@@ -122,27 +124,21 @@ mod images;
 pub mod internal;
 mod model;
 mod network;
-mod operators;
+pub mod operators;
+pub mod plan;
 mod predictor;
 mod process;
 mod settings;
 mod trace;
+pub mod types;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[cfg(feature = "ndarray")]
-pub use model::to_ndarray;
-pub use model::{Input, Model, ModelBuilder, Outputs, Pending, ValueInfo};
-
 pub use error::{Error, ErrorKind};
-#[cfg(feature = "half")]
-pub use half::{bf16, f16};
-pub use operators::{Operator, OperatorAttrs, register_operator};
-
-pub use mxrt_engine::{EngineKind, flushes_denormals, set_flush_denormals};
-pub use mxrt_graph::{CacheLimit, CallOptions, PlanReport, StepReport, Symbol};
+pub use model::{Input, Model, ModelBuilder, Outputs, Pending, ValueInfo};
+pub use mxrt_graph::{CallOptions, Symbol};
 pub use mxrt_io::params;
 pub use mxrt_ops::Precision;
-pub use mxrt_tensor::{Context, DType, Element, NDArray, Shape, TensorMut, TensorRef, TensorType};
+pub use mxrt_tensor::{Context, DType, NDArray, Shape};

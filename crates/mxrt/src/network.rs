@@ -1,11 +1,11 @@
 //! [`Network`]: a graph with its parameters, which models and predictors run.
 
 use crate::params::Params;
-use crate::{Context, DType, NDArray, Symbol, TensorType};
+use crate::{Context, DType, NDArray, Symbol};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags};
 use mxrt_ops::RandomState;
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{PartialShape, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

@@ -1,13 +1,12 @@
 //! Operators that a Rust program defines.
 
-use crate::{DType, Error};
-use crate::{Shape, TensorMut, TensorRef};
+use crate::{DType, Error, Shape};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_engine::{ForkSafeOnce, ForkSafeRwLock};
 use mxrt_ops::register_custom_operators;
 use mxrt_ops::{CustomCall, CustomOperator, CustomOperators, CustomTypes};
 use mxrt_ops::{Kernel, Signature, kernel_fn};
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{PartialShape, TensorMut, TensorRef};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -80,9 +79,9 @@ static OPERATORS: ForkSafeRwLock<Vec<(String, Arc<Make>)>> = ForkSafeRwLock::new
 ///
 /// ```
 /// # fn main() -> Result<(), mxrt::Error> {
-/// use mxrt::{TensorMut, TensorRef};
+/// use mxrt::types::{TensorMut, TensorRef};
 ///
-/// mxrt::register_operator("scale", |attrs| {
+/// mxrt::operators::register_operator("scale", |attrs| {
 ///     let by: f32 = attrs.parse("by", 1.0)?;
 ///     Ok(move |inputs: &[TensorRef<'_>], outputs: &mut [TensorMut<'_>]| {
 ///         let from = inputs[0].as_slice::<f32>()?;

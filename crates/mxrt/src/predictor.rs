@@ -3,11 +3,11 @@
 use crate::CallOptions;
 use crate::network::{Network, NetworkTypes, Site};
 use crate::params::Params;
-use crate::{Context, DType, NDArray, Shape, Symbol, TensorType};
+use crate::{Context, DType, NDArray, Shape, Symbol};
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BuildOptions, Watch, WatchCallback};
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{PartialShape, TensorType};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 

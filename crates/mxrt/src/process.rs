@@ -2,7 +2,7 @@
 
 mod shared_weights;
 
-use crate::EngineKind;
+use crate::engine::EngineKind;
 use crate::settings::Settings;
 use mxrt_engine::Engine;
 use mxrt_engine::{ForkSafeLazy, ForkSafeMutex as Mutex, ForkSafeOnce};

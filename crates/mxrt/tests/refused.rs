@@ -2,7 +2,8 @@
 
 use mxrt::internal::reserve::ReservingAllocator;
 use mxrt::internal::{CachedOp, CachedOpFlags, Config, Engine, Interrupter, io};
-use mxrt::{CallOptions, Context, DType, NDArray, Symbol, TensorType, params};
+use mxrt::types::TensorType;
+use mxrt::{CallOptions, Context, DType, NDArray, Symbol, params};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};

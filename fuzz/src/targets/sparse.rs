@@ -4,7 +4,8 @@
 use crate::support::{ENGINE, decisions};
 use mxrt::internal::{SparseContent, StorageType};
 use mxrt::params::{NpShape, Params, load_from_bytes, save_to_bytes};
-use mxrt::{Context, DType, NDArray, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray};
 
 /// Positions that no array has.
 const HOSTILE: [i64; 6] = [-1, i64::MIN, i64::MAX, 1 << 32, 1 << 61, 6];

@@ -2,9 +2,11 @@
 
 use super::Model;
 use super::engines::EngineChoice;
+use crate::engine::EngineKind;
 use crate::network::{Network, Site};
 use crate::params::{self, NpShape, Params};
-use crate::{CacheLimit, Context, EngineKind, Error, Precision, Symbol};
+use crate::plan::CacheLimit;
+use crate::{Context, Error, Precision, Symbol};
 use mxrt_engine::{Engine, FailureKind};
 use mxrt_graph::{BuildOptions, LoadOptions};
 use mxrt_ops::RandomState;

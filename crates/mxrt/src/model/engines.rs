@@ -1,7 +1,8 @@
 //! Engines of models: one for each set of choices, as an engine lasts as long as the process.
 
+use crate::Error;
 use crate::devices::{self, DeviceSettings};
-use crate::{EngineKind, Error};
+use crate::engine::EngineKind;
 use mxrt_engine::ForkSafeMutex as Mutex;
 use mxrt_engine::{Config, Engine};
 

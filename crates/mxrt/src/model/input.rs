@@ -1,8 +1,9 @@
 //! Inputs as callers pass them.
 
-use crate::{Context, DType, Element, NDArray, Shape, TensorType};
+use crate::{Context, DType, NDArray, Shape};
 use mxrt_engine::WrongInput;
 use mxrt_engine::{Engine, FailureKind, OpError};
+use mxrt_tensor::{Element, TensorType};
 use std::borrow::Cow;
 
 /// An input of a call: an [`NDArray`], or elements of the caller's that are copied.

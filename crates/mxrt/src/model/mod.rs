@@ -14,12 +14,13 @@ pub use outputs::to_ndarray;
 pub use pending::Pending;
 
 use crate::network::{Network, PartialTensor};
+use crate::plan::PlanReport;
 use crate::trace::RequestSpan;
-use crate::{CallOptions, Context, DType, Element, Error, NDArray, PlanReport, Shape, TensorType};
+use crate::{CallOptions, Context, DType, Error, NDArray, Shape};
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_engine::{ForkSafeMutex as Mutex, WrongInput};
 use mxrt_graph::{Interrupter, Started};
-use mxrt_tensor::PartialShape;
+use mxrt_tensor::{Element, PartialShape, TensorType};
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

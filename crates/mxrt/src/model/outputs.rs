@@ -73,7 +73,7 @@ impl std::fmt::Debug for Outputs {
 /// # Errors
 /// The failure of the array, or kind `Type` if its elements have another type.
 #[cfg(feature = "ndarray")]
-pub fn to_ndarray<T: crate::Element>(array: &NDArray) -> Result<ndarray::ArrayD<T>, crate::Error> {
+pub fn to_ndarray<T: mxrt_tensor::Element>(array: &NDArray) -> Result<ndarray::ArrayD<T>, crate::Error> {
     let elements = array.to_vec()?;
     ndarray::ArrayD::from_shape_vec(ndarray::IxDyn(array.shape()), elements)
         .map_err(|error| crate::Error::new(mxrt_engine::FailureKind::Shape, error.to_string()))

@@ -20,7 +20,7 @@ pub struct Settings {
     pub plans: BuildOptions,
     /// bytes of packed weights that processes share as files; `None`: each has its own
     pub shared_weights: Option<usize>,
-    /// take denormal numbers for zeros, for [`set_flush_denormals`](crate::set_flush_denormals)
+    /// take denormal numbers for zeros, for [`set_flush_denormals`](crate::engine::set_flush_denormals)
     pub flush_denormals: bool,
     /// give no warnings of dense copies of sparse arrays
     pub hide_dense_copies: bool,
@@ -120,8 +120,8 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::EngineKind;
     use crate::devices::SimWork;
+    use crate::engine::EngineKind;
     use mxrt_ops::{ConvTable, Isa, KernelOptions};
 
     fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {

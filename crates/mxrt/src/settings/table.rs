@@ -2,8 +2,8 @@
 //! follow from it.
 
 use super::Reading;
-use crate::EngineKind;
 use crate::devices::{Provider, SimWork};
+use crate::engine::EngineKind;
 use mxrt_engine::MAX_CORES;
 use mxrt_graph::PassChoice;
 use mxrt_ops::{ConvTable, KernelOptions};

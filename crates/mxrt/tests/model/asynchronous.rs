@@ -3,7 +3,8 @@
 
 use super::{digits, digits_by, image};
 use mxrt::internal::{Cost, Engine, Launch, launch};
-use mxrt::{CallOptions, Context, DType, ErrorKind, Model, NDArray, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{CallOptions, Context, DType, ErrorKind, Model, NDArray};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -11,7 +11,7 @@ fn arrays_of_the_crate_ndarray_are_inputs_and_results() {
     let wanted = wanted.expect("elements");
     let array = Array4::from_shape_vec([1, 1, 8, 8], pixels).expect("the shape fits");
     let ask = |made: mxrt::Outputs| {
-        let scores: ArrayD<f32> = mxrt::to_ndarray(&made[0]).expect("elements");
+        let scores: ArrayD<f32> = mxrt::types::to_ndarray(&made[0]).expect("elements");
         assert_eq!(scores.shape(), [1, 10]);
         scores.into_raw_vec_and_offset().0
     };
@@ -21,7 +21,7 @@ fn arrays_of_the_crate_ndarray_are_inputs_and_results() {
     let mirrored = array.slice(s![.., .., .., ..;-1]).to_owned();
     let back = mirrored.slice(s![.., .., .., ..;-1]);
     assert_eq!(ask(model.run([("data", back)]).expect("an answer")), wanted);
-    let wrong = mxrt::to_ndarray::<i64>(model.parameter("digitsnet_dense0_bias").expect("a parameter"));
+    let wrong = mxrt::types::to_ndarray::<i64>(model.parameter("digitsnet_dense0_bias").expect("a parameter"));
     assert_eq!(wrong.unwrap_err().kind(), mxrt::ErrorKind::Type);
 }
 

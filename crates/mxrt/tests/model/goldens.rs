@@ -6,7 +6,7 @@ use mxrt::{Input, Model, NDArray};
 /// Elements of any float type.
 fn numbers(array: &NDArray) -> Vec<f32> {
     match array.dtype() {
-        mxrt::DType::F16 => array.to_vec::<mxrt::f16>().expect("a result").iter().map(|v| v.to_f32()).collect(),
+        mxrt::DType::F16 => array.to_vec::<mxrt::types::f16>().expect("a result").iter().map(|v| v.to_f32()).collect(),
         _ => array.to_vec().expect("a result"),
     }
 }
@@ -140,7 +140,7 @@ fn a_model_of_bytes_is_the_one_of_the_files() {
 
 #[test]
 fn equal_choices_share_an_engine_and_others_do_not() {
-    use mxrt::EngineKind;
+    use mxrt::engine::EngineKind;
     let naive = || super::digits_by(Model::builder().engine_kind(EngineKind::Naive).threads(2));
     let (one, two, other) = (naive(), naive(), digits());
     assert!(std::ptr::eq(one.engine(), two.engine()) && !std::ptr::eq(one.engine(), other.engine()));

@@ -1,7 +1,8 @@
 //! Archives of arrays, as numpy writes them.
 
 use mxrt::internal::Engine;
-use mxrt::{Context, DType, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray, Shape};
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -1,6 +1,8 @@
 //! Operators of the program, registered at run time.
 
-use mxrt::{DType, Error, ErrorKind, Model, Operator, Shape, Symbol, TensorMut, TensorRef, register_operator};
+use mxrt::operators::{Operator, register_operator};
+use mxrt::types::{TensorMut, TensorRef};
+use mxrt::{DType, Error, ErrorKind, Model, Shape, Symbol};
 
 /// A model of one `Custom` node between two operators: `relu(custom(-x)) * 10`.
 fn model(op_type: &str, attrs: &str) -> Result<Model, Error> {

@@ -2,7 +2,8 @@
 
 use super::{Choices, ODD_NUMBERS, engine, filled, have_values, small_shape};
 use mxrt::internal::{KernelOptions, PartialShape, RandomState};
-use mxrt::{Context, DType, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray, Shape};
 use mxrt_ops::{AttrDef, AttrKind, Inputs, Invocation, OpDef, Shapes, invoke, registry};
 
 /// The outcome of a call.

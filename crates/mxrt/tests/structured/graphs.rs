@@ -3,7 +3,8 @@
 use super::calls::{attributes, operators};
 use super::{Choices, ODD_NUMBERS, engine, filled, have_values};
 use mxrt::internal::{CachedOp, CachedOpFlags, Interrupter, LoadOptions, PartialShape};
-use mxrt::{CallOptions, DType, NDArray, Shape, Symbol, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{CallOptions, DType, NDArray, Shape, Symbol};
 
 /// The outcome of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

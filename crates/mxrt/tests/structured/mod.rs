@@ -8,7 +8,8 @@ pub mod calls;
 pub mod graphs;
 
 use mxrt::internal::{Config, Engine, FailureKind, WaitError};
-use mxrt::{Context, DType, NDArray, Shape, TensorType};
+use mxrt::types::TensorType;
+use mxrt::{Context, DType, NDArray, Shape};
 use std::sync::LazyLock;
 
 /// A source of decisions: a number below another one, which is not 0.
