@@ -89,7 +89,7 @@ generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, 
 
 .PHONY: pages
 pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, the interface, coverage
-	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/cli/test_cli.py tests/cli/test_cli_plan.py tests/test_coverage_page.py tests/test_operator_page.py tests/test_api_page.py
+	MXRT_WRITE=1 $(PY) -m pytest -q -k up_to_date tests/cli tests/pages
 
 # In the repository, so that a build needs no NVRTC.
 .PHONY: cuda-images
@@ -395,11 +395,11 @@ test-python-slow: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: the P
 
 .PHONY: random-operators
 random-operators: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 100,000 random calls of operators against references in float64 (two minutes)
-	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/test_random_operators.py
+	MXRT_RANDOM_CASES=$(call count,100000,120) $(PY) -m pytest -q -o timeout=3600 tests/operators/test_random_operators.py
 
 .PHONY: random-np
 random-np: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 100,000 random programs of mx.np against NumPy (five minutes)
-	MXRT_NP_PROGRAMS=$(call count,100000,300) $(PY) -m pytest -q -o timeout=3600 tests/test_np_programs.py
+	MXRT_NP_PROGRAMS=$(call count,100000,300) $(PY) -m pytest -q -o timeout=3600 tests/np/test_np_programs.py
 
 .PHONY: random-mxnet
 random-mxnet: $(STAMPS)/installed ## long checks: 5,000 random calls of operators under MXNet 1.9.1 and mxrt (says what it needs)
@@ -407,7 +407,7 @@ random-mxnet: $(STAMPS)/installed ## long checks: 5,000 random calls of operator
 
 .PHONY: conformance-kinds
 conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: all recorded results on every kind of engine and device (seven minutes); ARGS=gpu for some
-	$(PY) tests/conformance_kinds.py $(ARGS)
+	$(PY) tests/operators/conformance_kinds.py $(ARGS)
 
 .PHONY: soak-scenarios
 soak-scenarios: | check-tools ## long checks: the scenarios of the simulated device with 10,000 seeds each (eight minutes)
@@ -417,7 +417,7 @@ soak-scenarios: | check-tools ## long checks: the scenarios of the simulated dev
 soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: models on simulated devices in 100 orders, against the CPU's bits (ten minutes)
 	@mkdir -p build/zoo
 	for kind in ThreadedEngineAsync ThreadedEnginePerDeviceAsync; do \
-		MXNET_ENGINE_TYPE=$$kind $(PY) tests/device_models.py --seeds $(call count,100,600) --zoo-dir build/zoo \
+		MXNET_ENGINE_TYPE=$$kind $(PY) tests/devices/device_models.py --seeds $(call count,100,600) --zoo-dir build/zoo \
 			$$(cd tests/models && ls -d */ zoo/*/ | sed 's,/$$,,' | grep -v '^zoo$$\|^__'); done
 
 .PHONY: soak-exits

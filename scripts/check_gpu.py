@@ -120,7 +120,7 @@ def sanitizers() -> list[Step]:
     made = []
     for kind in ("memcheck", "racecheck"):
         for name, groups in SANITIZED.items():
-            calls = python(TESTS / "cuda_kernels.py", "--orders", "0-0", *groups.split())
+            calls = python(TESTS / "devices" / "cuda_kernels.py", "--orders", "0-0", *groups.split())
             command = [tool, "--tool", kind, "--error-exitcode", "9", *calls]
             made.append(Step(f"{kind}-{name}", command, 60, 90, lines=4))
     return made
@@ -134,7 +134,7 @@ def on_engines() -> list[Step]:
     made = []
     for kind in (*ASYNC, "NaiveEngine"):
         env = {**ON_GPU, "MXNET_ENGINE_TYPE": kind}
-        models = python(TESTS / "device_models.py", "--complete", "--seeds", "2", *MODELS.split())
+        models = python(TESTS / "devices" / "device_models.py", "--complete", "--seeds", "2", *MODELS.split())
         made.append(Step(f"models-{kind}", models, 20, 60, env))
         if kind != "NaiveEngine":
             # From Python 3.12 on one is printed where threads run and a process forks.
@@ -153,8 +153,8 @@ def orders(programs: Path | None) -> list[Step]:
 
 def checks(given: argparse.Namespace) -> list[list[Step]]:
     """Steps that check; those of a list run side by side."""
-    kernels = python(TESTS / "cuda_kernels.py", "--orders", "0-0")
-    conformance = python(TESTS / "conformance_gpu.py", str(given.out / "conformance.json"), "--jobs", "4")
+    kernels = python(TESTS / "devices" / "cuda_kernels.py", "--orders", "0-0")
+    conformance = python(TESTS / "operators" / "conformance_gpu.py", str(given.out / "conformance.json"), "--jobs", "4")
     libraries = {"MXRT_GPU_LIBRARIES": "cublaslt,cudnn"}
     first = [
         Step("doctor", [sys.executable, "-m", "mxrt", "doctor"], 5, 30, lines=20),

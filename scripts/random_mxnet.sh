@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Random calls of operators under MXNet 1.9.1 and under mxrt, compared (tests/random_calls.py).
+# Random calls of operators under MXNet 1.9.1 and under mxrt, compared (tests/operators/random_calls.py).
 #
 #   scripts/random_mxnet.sh [CALLS]
 #
@@ -21,7 +21,7 @@ theirs=${MXNET_PYTHON:-}
 }
 folder=build/random-mxnet
 mkdir -p "$folder"
-OMP_NUM_THREADS=1 "$theirs" tests/random_calls.py answer --module mxnet --first "$first" --calls "$calls" \
+OMP_NUM_THREADS=1 "$theirs" tests/operators/random_calls.py answer --module mxnet --first "$first" --calls "$calls" \
   --out "$folder/theirs" 2>"$folder/theirs.log"
-.venv/bin/python tests/random_calls.py answer --first "$first" --calls "$calls" --out "$folder/ours"
-.venv/bin/python tests/random_calls.py compare "$folder/theirs" "$folder/ours"
+.venv/bin/python tests/operators/random_calls.py answer --first "$first" --calls "$calls" --out "$folder/ours"
+.venv/bin/python tests/operators/random_calls.py compare "$folder/theirs" "$folder/ours"

@@ -104,7 +104,7 @@ def value_of(name: str) -> Any:
 
 
 def main(folders: list[Path]) -> None:
-    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "recorded")]
+    sys.path[:0] = [str(ROOT / "tests" / "surface"), str(ROOT / "tests" / "recorded")]
     import mxnet
     from record_surface import kind
 

@@ -21,8 +21,9 @@ targets=(x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux
 # The second gets the stable interface (abi3t), which begins with 3.15.
 without_lock=(python3.14t python3.15t)
 # Calls, threads, processes, exits and servers: what a C library decides. A minute.
-musl_tests=(tests/test_bad_input.py tests/test_import.py tests/engine/test_threads.py tests/engine/test_processes.py
-  tests/engine/test_process_end.py tests/serve/test_serve.py tests/serve/test_serve_ends.py)
+musl_tests=(tests/files/test_bad_input.py tests/structure/test_import.py
+  tests/engine/test_threads.py tests/engine/test_processes.py tests/engine/test_process_end.py
+  tests/serve/test_serve.py tests/serve/test_serve_ends.py)
 
 # policy TARGET: the oldest system that a wheel is for.
 policy() {

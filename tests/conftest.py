@@ -62,29 +62,6 @@ def eager_switching():
     sys.setswitchinterval(before)
 
 
-@pytest.fixture(scope="module")
-def server(mx):
-    """A server of the models of the tests."""
-    import serving
-
-    models = {name: serving.model(mx, name) for name in serving.SERVED}
-    with mx.serve.Server(models, port=0, max_body=1 << 20) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def good(mx, server):
-    """Checks that a server, this one if none is named, answers a good request bit for bit."""
-    import serving
-
-    wanted = serving.called(mx, "digits_cnn", 3)
-
-    def check(running=server) -> None:
-        assert serving.same(serving.asked(running, "digits_cnn", serving.golden("digits_cnn", 3)), wanted)
-
-    return check
-
-
 @pytest.fixture(scope="session")
 def final_table():
     """Call it with text to be printed below the results."""

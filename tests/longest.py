@@ -18,7 +18,7 @@ cli/test_cli_contract
 engine/test_requests
 devices/test_cuda_libraries
 cli/test_bench
-test_quantization
+precision/test_quantization
 engine/test_refused_memory
 devices/test_device_models
 engine/test_threads
@@ -27,17 +27,17 @@ gluon/test_long_graphs
 engine/test_forks
 serve/test_serve_words
 serve/test_serve_ends
-test_conformance
-test_pages
-test_recipes
-test_make
-test_types
+operators/test_conformance
+pages/test_pages
+pages/test_recipes
+structure/test_make
+structure/test_types
 serve/test_serve_settings
-test_release
+engine/test_release
 cli/test_cli_models
 engine/test_many_callers
 devices/test_device_sparse
-test_bad_input
+files/test_bad_input
 """.split()
 RANKS = {f"tests/{name}.py": rank for rank, name in enumerate(LONGEST)}
 

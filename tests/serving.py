@@ -52,7 +52,7 @@ def connect(server: Any) -> http.client.HTTPConnection:
     if server.url.startswith("https:"):
         import ssl  # which not every build of Python has
 
-        trust = ssl.create_default_context(cafile=str(ROOT / "tests/serving_tls/first.pem"))
+        trust = ssl.create_default_context(cafile=str(ROOT / "tests/serve/tls/first.pem"))
         return http.client.HTTPSConnection(host, int(port), timeout=60, context=trust)
     return http.client.HTTPConnection(host, int(port), timeout=60)
 

@@ -28,6 +28,8 @@ from host_kernels import host_kernels
 ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "models"
 CONFORMANCE = ROOT / "tests" / "conformance"
+# Answers of MXNet 1.9.1, and the programs that recorded them.
+RECORDED = ROOT / "tests" / "recorded"
 BUILD = ROOT / "build"
 # Where children run: a folder for each of the processes that tests are spread over.
 WORK = BUILD / "tests" / os.environ.get("PYTEST_XDIST_WORKER", "main")
@@ -238,7 +240,7 @@ def zoo_artifacts(name: str) -> Path:
 
 def recorded(name: str):
     """The answers of MXNet 1.9.1: a file that tests/recorded/record.py wrote."""
-    return json.loads((ROOT / "tests" / "recorded" / f"{name}.json").read_text())
+    return json.loads((RECORDED / f"{name}.json").read_text())
 
 
 def block_of(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from commands import command
-from support import ROOT
+from support import RECORDED
 
-FOLDER = ROOT / "tests" / "recorded" / "gluonts"
+FOLDER = RECORDED / "gluonts"
 
 
 def test_a_folder_of_gluonts_is_inspected_and_gives_the_forecasts_of_mxnet(mx, capfd, tmp_path) -> None:

@@ -206,7 +206,7 @@ def test_products_of_halves_need_no_tensor_cores(gpus) -> None:
     without = "#undef HALF_PRODUCTS\n#define HALF_PRODUCTS 0\n#define mma_half mma_half_of_threads\n#if !HALF_PRODUCTS"
     kernels = host_kernels("tensor_cores.h", lambda text: text.replace("#if !HALF_PRODUCTS", without))
     assert str(kernels) != gpus["STANDIN_KERNELS"]
-    command = [sys.executable, str(ROOT / "tests" / "cuda_kernels.py"), "--orders", "1-2", "products"]
+    command = [sys.executable, str(ROOT / "tests" / "devices" / "cuda_kernels.py"), "--orders", "1-2", "products"]
     found = last_json(run(command, 300, {**gpus, "STANDIN_KERNELS": str(kernels), "STANDIN_DELAY_US": "0"}))
     assert found["wrong"] == [] and found["calls"] > 20
 

@@ -17,7 +17,7 @@ from support import ASYNC, ROOT, last_json, run, run_python
 
 
 def kernels(env: dict[str, str], *arguments: str, timeout: float = 200):
-    return run([sys.executable, str(ROOT / "tests" / "cuda_kernels.py"), *arguments], timeout, env)
+    return run([sys.executable, str(ROOT / "tests" / "devices" / "cuda_kernels.py"), *arguments], timeout, env)
 
 
 def judgement(done) -> dict:
@@ -212,7 +212,8 @@ def test_batches_of_all_sizes_share_packed_weights_which_no_failed_call_spoils(g
 def test_models_give_the_cpus_numbers_from_several_threads(models: str, gpus) -> None:
     """Two GPUs give the same bits from every thread; operator by operator as well."""
     names = models.split()
-    command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "1", "--threads", "4", *names]
+    program = str(ROOT / "tests" / "devices" / "device_models.py")
+    command = [sys.executable, program, "--seeds", "1", "--threads", "4", *names]
     found = last_json(run(command, 180, {**gpus, "MXRT_TEST_DEVICES": "gpu", "MXNET_ENGINE_TYPE": ASYNC[0]}))
     assert [model["model"] for model in found["models"] if model.get("calls", 0) >= 4 and model["nodes"] > 0] == names
 

@@ -19,7 +19,8 @@ SMALL_MODELS = sorted(path.parent.name for path in MODELS.glob("*/meta.json"))
 
 
 def device_models(kind: str, seeds: int, names: list[str], *options: str, **env: str) -> dict:
-    command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", str(seeds), *options, *names]
+    program = str(ROOT / "tests" / "devices" / "device_models.py")
+    command = [sys.executable, program, "--seeds", str(seeds), *options, *names]
     return last_json(run(command, 300, {"MXNET_ENGINE_TYPE": kind, **env}))
 
 
@@ -58,7 +59,7 @@ def test_an_engine_that_forgot_its_events_would_be_noticed(mx) -> None:
     """Devices that ignore waits give wrong values, or work that nothing orders, in the same run."""
     if DEVICE_KIND != "sim":
         pytest.skip("needs the controls of simulated devices")
-    command = [sys.executable, str(ROOT / "tests" / "device_models.py"), "--seeds", "5", "transformer"]
+    command = [sys.executable, str(ROOT / "tests" / "devices" / "device_models.py"), "--seeds", "5", "transformer"]
     done = run(command, 120, {"MXNET_ENGINE_TYPE": ASYNC[0], "MXRT_SIM_IGNORE_WAITS": "1"})
     assert done.returncode != 0 or last_json(done)["models"][0]["violations"]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import ASYNC, DEVICE_KIND, ROOT, in_threads, run_python
+from support import ASYNC, DEVICE_KIND, RECORDED, in_threads, run_python
 
 MODELS = ["machine", "sagemaker_machine", "learner", "wide_and_deep", "embedding", "layers"]
-FOLDER = ROOT / "tests" / "recorded" / "sparse"
+FOLDER = RECORDED / "sparse"
 FEATURES = 1000
 
 

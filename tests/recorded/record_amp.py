@@ -9,7 +9,7 @@ from pathlib import Path
 import mxnet as mx
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "precision"))
 
 from amp_cases import cases, converted  # noqa: E402
 

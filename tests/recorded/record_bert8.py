@@ -14,7 +14,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.contrib.quantization import quantize_net_v2
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "precision"))
 import bert_blocks
 
 FOLDER = Path(__file__).parent / "bert8"

@@ -15,7 +15,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import recordio
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
 from iterator_cases import CASES, batches
 
 PATH = Path(__file__).parent / "iterators.npz"

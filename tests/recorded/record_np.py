@@ -1,4 +1,4 @@
-"""Records the expressions of tests/np_cases.py in np.json.
+"""Records the expressions of tests/np/np_cases.py in np.json.
 
     python record_np.py
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER.parent))
+sys.path.insert(0, str(FOLDER.parent / "np"))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Records the blocks of tests/np_blocks.py: what MXNet exports of them, and its outputs.
+"""Records the blocks of tests/np/np_blocks.py: what MXNet exports of them, and its outputs.
 
     python record_np_blocks.py
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as onp
 
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER.parent))
+sys.path.insert(0, str(FOLDER.parent / "np"))
 
 
 def main() -> None:

@@ -1,4 +1,5 @@
-"""Records models with sparse inputs and weights under MXNet 1.9.1, for tests/test_sparse_models.py.
+"""Records models with sparse inputs and weights under MXNet 1.9.1, for
+tests/sparse/test_sparse_models.py.
 
     python tests/recorded/record_sparse.py     with an interpreter that has MXNet 1.9.1 and scipy
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import mxnet as mx
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "surface"))
 from surface_objects import MAKERS, inside, methods, settable
 
 PATH = Path(__file__).parent / "surface.json"

@@ -1,6 +1,6 @@
 """`mxrt serve`: a csr input comes as three tensors, over HTTP and gRPC.
 
-The models are those of tests/test_sparse_models.py, whose results MXNet 1.9.1 computed.
+The models are those of tests/sparse/test_sparse_models.py, whose results MXNet 1.9.1 computed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import pytest
 
 from serving import answer, connect, exchange, gauge, post, request
 from serving_grpc import arrays_of, ask, channel, infer_fields, refused
-from support import ROOT, in_threads, last_json, run_python
+from support import RECORDED, ROOT, in_threads, last_json, run_python
 
-FOLDER = ROOT / "tests" / "recorded" / "sparse"
+FOLDER = RECORDED / "sparse"
 FEATURES, ROWS = 1000, 6
 MODELS = ["machine", "sagemaker_machine", "learner", "wide_and_deep", "embedding"]
 

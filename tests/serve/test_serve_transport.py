@@ -42,7 +42,7 @@ from serving import (
 from serving_grpc import arrays_of, ask, channel, infer_fields, refused
 from support import DIGITS, ROOT, mxrt, run
 
-KEYS = ROOT / "tests/serving_tls"
+KEYS = ROOT / "tests/serve/tls"
 TOKEN = "a-token-of-the-tests"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 needs_curl = pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")

@@ -11,9 +11,9 @@ import warnings
 import numpy as np
 import pytest
 
-from support import ROOT, in_threads, last_json, run_python
+from support import RECORDED, in_threads, last_json, run_python
 
-FOLDER = ROOT / "tests" / "recorded" / "sparse"
+FOLDER = RECORDED / "sparse"
 MODELS = ["machine", "sagemaker_machine", "learner", "wide_and_deep", "embedding", "layers"]
 FEATURES = 1000
 

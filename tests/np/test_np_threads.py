@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as onp
 import pytest
 
 from np_blocks import BLOCKS, outputs, sample
+from support import RECORDED
 
-FOLDER = Path(__file__).resolve().parent / "recorded" / "np_blocks"
+FOLDER = RECORDED / "np_blocks"
 THREADS, ROUNDS = 64, 25
 # One request of so many is a bad one.
 BAD = 100

@@ -1,6 +1,6 @@
 """Blocks whose parameter files are exchanged with MXNet.
 
-``python tests/block_files.py``, with a Python that has MXNet 1.9.1, writes the folder
+``python tests/gluon/block_files.py``, with a Python that has MXNet 1.9.1, writes the folder
 ``tests/recorded/blocks`` again: for each block a file of ``save_parameters``, one of
 ``collect_params().save``, and its answers.
 """
@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from gluon_cases import fill, numbers, plain
 
-FOLDER = Path(__file__).parent / "recorded" / "blocks"
+FOLDER = Path(__file__).parents[1] / "recorded" / "blocks"
 
 
 def dense(mx):

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-FILE = Path(__file__).parent / "recorded/partial_shapes.json"
+FILE = Path(__file__).parents[1] / "recorded/partial_shapes.json"
 
 
 class Case(NamedTuple):

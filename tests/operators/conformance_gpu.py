@@ -16,8 +16,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from support import CONFORMANCE, NO_KERNEL, ON_GPUS, ROOT
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support import CONFORMANCE, NO_KERNEL, ON_GPUS
 from test_conformance import known_differences
+
+HERE = Path(__file__).resolve().parent
 
 FAMILIES = {
     "activation": 180,
@@ -43,7 +46,7 @@ FAMILIES = {
 
 def environment() -> dict[str, str]:
     """Variables for a run of the recorded cases on GPUs."""
-    path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     return {"MXRT_TEST_DEVICES": "gpu", "PYTHONPATH": path}
 
 

@@ -4,18 +4,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as onp
 import pytest
 
 from np_cases import EXPRESSIONS, environment, evaluated
+from support import recorded
 
-RECORDED: list[list[Any]] = json.loads((Path(__file__).resolve().parent / "recorded" / "np.json").read_text())
+RECORDED: list[list[Any]] = recorded("np")
 
 # Differences from MXNet 1.9.1 that are meant, by expression, with the reason.
 MEANT = {

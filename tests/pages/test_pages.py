@@ -57,7 +57,6 @@ def _anchors(page: str) -> set[str]:
 
 
 @functools.cache
-@functools.cache
 def _exists(path: str) -> bool:
     """Whether a file or folder of the repository has this path, whole or as its last parts."""
     names = FOLDERS if path.endswith("/") else FILES

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import bert_blocks
+from support import RECORDED
 
-FOLDER = Path(__file__).parent / "recorded" / "bert8"
+FOLDER = RECORDED / "bert8"
 MODES = {"smart": "channel-wise", "full": "tensor-wise"}
 
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-FOLDER = Path(__file__).resolve().parent / "recorded"
+from support import RECORDED
+
+FOLDER = RECORDED
 CASES: dict[str, list[dict[str, Any]]] = defaultdict(list)
 for _case in json.loads((FOLDER / "numpy.json").read_text()):
     CASES[_case["op"]].append(_case)

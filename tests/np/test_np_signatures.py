@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-RECORDED = json.loads((Path(__file__).parent / "recorded" / "np_signatures.json").read_text())
+from support import recorded
+
+RECORDED = recorded("np_signatures")
 # In MXNet's signature only: calls by these names fail there. `x` of nonzero and `input` of
 # constraint_check work in both.
 OTHER_NAMES = {("npx", "constraint_check"), ("npx", "nonzero")}

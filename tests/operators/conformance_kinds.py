@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support import ASYNC, KINDS, NO_KERNEL, ON_GPUS, standin
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from support import ASYNC, CONFORMANCE, KINDS, NO_KERNEL, ON_GPUS, standin
 
 HERE = Path(__file__).resolve().parent
 # An error of a random operator, which other engines raise when its result is read.
@@ -32,7 +33,7 @@ def results(env: dict[str, str], module: str = "mxrt") -> Results:
     """Runs all cases; by family and case."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        command = [sys.executable, str(HERE / "conformance" / "run.py"), "--module", module, "--json", str(report)]
+        command = [sys.executable, str(CONFORMANCE / "run.py"), "--module", module, "--json", str(report)]
         environment = {**os.environ, "PYTHONPATH": str(HERE), **env}
         subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
         cases = json.loads(report.read_text())["results"]

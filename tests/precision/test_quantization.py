@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import DIGITS, MODELS, run
+from support import DIGITS, MODELS, RECORDED, run
 
-RECORDED = Path(__file__).parent / "recorded"
 # digits_cnn as MXNet 1.9.1's get_backend_symbol("MKLDNN") writes it.
 FUSED = RECORDED / "fused_digits_cnn-symbol.json"
 PARAMS = DIGITS / "digits_cnn-0000.params"

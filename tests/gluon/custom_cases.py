@@ -1,21 +1,23 @@
 """Operators written in Python whose answers are compared with MXNet's: each case runs with either
 module.
 
-``python tests/custom_cases.py``, with a Python that has MXNet 1.9.1, writes
+``python tests/gluon/custom_cases.py``, with a Python that has MXNet 1.9.1, writes
 ``tests/recorded/custom.json`` again.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from gluon_cases import numbers, plain
 
-RECORDED = Path(__file__).parent / "recorded" / "custom.json"
+RECORDED = Path(__file__).parents[1] / "recorded" / "custom.json"
 
 
 def define(mx) -> None:

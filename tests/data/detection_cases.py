@@ -1,7 +1,7 @@
 """Augmenters of images with boxes, whose results are compared with MXNet's: each case runs with
 either module.
 
-``python tests/detection_cases.py``, with a Python that has MXNet 1.9.1, writes
+``python tests/data/detection_cases.py``, with a Python that has MXNet 1.9.1, writes
 ``tests/recorded/detection.npz`` again.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent / "recorded"
+HERE = Path(__file__).parents[1] / "recorded"
 RECORDED = HERE / "detection.npz"
 
 BOXES = np.array([[0, 0.1, 0.2, 0.5, 0.6], [2, 0.4, 0.3, 0.95, 0.9], [1, 0.7, 0.05, 0.8, 0.15]], dtype=np.float32)

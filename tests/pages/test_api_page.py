@@ -23,7 +23,7 @@ attribute name monitor callback
 SHORT = {"ndarray": "nd", "symbol": "sym", "module": "mod", "visualization": "viz", "initializer": "init"}
 HEAD = """# Python interface
 
-Written by tests/test_api_page.py from the package; do not edit.
+Written by tests/pages/test_api_page.py from the package; do not edit.
 
 `help(mx.gluon.SymbolBlock)` prints the whole text of a name: shapes, types, units and errors. Here
 are its arguments and the first sentence. [Operators](operators.md) are the functions of `mx.nd` and

@@ -24,7 +24,7 @@ TITLES = {
 }
 HEAD = """# Operators
 
-Written by tests/test_operator_page.py from the registry of operators; do not edit.
+Written by tests/pages/test_operator_page.py from the registry of operators; do not edit.
 
 `mx.nd` computes an operator at once, `mx.sym` makes a node of a graph. `help(mx.nd.Convolution)`
 describes each argument. The examples are calls that MXNet 1.9.1 answered: `f32(2, 3)` stands for an

@@ -10,11 +10,10 @@ import importlib.util
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from support import ROOT
+from support import RECORDED, ROOT
 
 SPEC = importlib.util.spec_from_file_location("cuda_code", ROOT / "scripts" / "cuda_code.py")
 assert SPEC is not None and SPEC.loader is not None
@@ -22,7 +21,7 @@ cuda_code = importlib.util.module_from_spec(SPEC)
 sys.modules["cuda_code"] = cuda_code  # dataclasses look their module up
 SPEC.loader.exec_module(cuda_code)
 
-LISTING = (Path(__file__).parent / "recorded" / "convolution_64_f32.sass").read_text()
+LISTING = (RECORDED / "convolution_64_f32.sass").read_text()
 KERNEL = "convolution_64_f32"
 
 

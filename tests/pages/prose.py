@@ -1,8 +1,8 @@
 """Checks the English of pages, doc comments, docstrings, comments of C headers and texts for users,
-against a list of phrases, and doc comments by a rule for their beginnings. `tests/test_pages.py`
-runs it.
+against a list of phrases, and doc comments by a rule for their beginnings.
+`tests/pages/test_pages.py` runs it.
 
-`python tests/prose.py FILE...` prints the findings of these files.
+`python tests/pages/prose.py FILE...` prints the findings of these files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 # Copied from elsewhere; generated from texts that are checked where they are written; sources of
 # kernels, whose images depend on every byte.
@@ -27,7 +27,7 @@ _NOT_OURS = (
     "crates/cuda-kernels/cuda/",
     "crates/cuda-kernels/tests/host/",
     "python/mxrt/_mxrt.pyi",
-    "tests/prose.py",
+    "tests/pages/prose.py",
 )
 
 

@@ -17,7 +17,7 @@ WHOLE = "the whole module"
 PAGE = ROOT / "docs" / "coverage.md"
 HEAD = """# Coverage of MXNet's interface
 
-Written by tests/test_coverage_page.py from what MXNet 1.9.1 has and mxrt has; do not edit.
+Written by tests/pages/test_coverage_page.py from what MXNet 1.9.1 has and mxrt has; do not edit.
 
 Each row is a module of MXNet and its public names: functions, classes, modules and values. `mx.np`
 and `mx.npx` are not counted. A name that is missing is listed below with the reason.

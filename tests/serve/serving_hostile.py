@@ -20,7 +20,7 @@ from serving import gauge, wait_until
 from serving_grpc import message
 from support import DIGITS, ROOT, WORK
 
-KEYS = ROOT / "tests/serving_tls"
+KEYS = ROOT / "tests/serve/tls"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #: Gauges of what requests hold.
 GAUGES = ("mxrt_queue_requests", "mxrt_queue_bytes", "mxrt_call_bytes", "mxrt_answer_bytes", "mxrt_waiting_calls")

@@ -12,8 +12,9 @@ import numpy as onp
 import pytest
 
 from np_blocks import BLOCKS, filled, outputs, sample
+from support import RECORDED
 
-FOLDER = Path(__file__).resolve().parent / "recorded" / "np_blocks"
+FOLDER = RECORDED / "np_blocks"
 
 
 @pytest.fixture(autouse=True)
