@@ -133,14 +133,15 @@ def asked(server: Any, name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
         return answer(*exchange(connection, f"/v2/models/{name}/infer", body, headers))[1]
 
 
-def called(mx: Any, name: str, batch: int) -> list[np.ndarray]:
-    """The answers of a call in this process."""
+def called(mx: Any, name: str, batch: int, times: int = 1) -> list[np.ndarray]:
+    """The answers of a call in this process whose inputs are repeated `times` times."""
     symbol, params = files(name)
     inputs = [tensor["name"] for tensor in meta(name)["inputs"]]
     labels = [(tensor["name"], tensor["shape"]) for tensor in meta(name).get("label_inputs", [])]
     block = mx.gluon.SymbolBlock.imports(symbol, inputs + [label for label, _ in labels], params)
-    zeros = [mx.nd.zeros([batch if e == "batch" else e for e in shape]) for _, shape in labels]
-    made = block(*[mx.nd.array(array, dtype=array.dtype) for array in golden(name, batch)], *zeros)
+    zeros = [mx.nd.zeros([batch * times if e == "batch" else e for e in shape]) for _, shape in labels]
+    data = [np.concatenate([array] * times) for array in golden(name, batch)]
+    made = block(*[mx.nd.array(array, dtype=array.dtype) for array in data], *zeros)
     return [array.asnumpy() for array in (made if isinstance(made, (list, tuple)) else [made])]
 
 

@@ -179,7 +179,8 @@ def test_an_invocation_may_be_a_request_of_the_protocol(mx, container) -> None:
         assert (answer["id"], answer["model_name"], len(answer["outputs"])) == ("7", "model", 1)
         assert answer["outputs"][0]["shape"] == [count * times, 10]
         output = np.array(answer["outputs"][0]["data"], "float32").reshape(-1, 10)
-        assert same([output], [np.concatenate(called(mx, "digits_cnn", count) * times)])
+        # A convolution of more images may be computed by another method, with other last bits.
+        assert same([output], called(mx, "digits_cnn", count, times))
 
 
 BINARY_JSON = "application/vnd.sagemaker-triton.binary+json;json-header-size="
