@@ -26,7 +26,7 @@ PACKAGE = ROOT / "python" / "mxrt"
 FOLDER = PACKAGE / "_signatures"
 # Of the workspace, as the tests are built: with other features everything would be built twice.
 SCHEMA = ["cargo", "build", "--locked", "--workspace", "--example", "schema", "--message-format=json"]
-NAMESPACES = runpy.run_path(str(PACKAGE / "_namespaces.py"))
+NAMESPACES = runpy.run_path(str(PACKAGE / "_operators" / "namespaces.py"))
 SPACES = ("ndarray", "symbol")
 DOC = '"""Signatures of operators. Written by scripts/gen_stubs.py; do not edit."""\n'
 HEAD = f"""{DOC}

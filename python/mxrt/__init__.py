@@ -24,6 +24,7 @@ from . import (
     gluon,
     initializer,
     io,
+    libinfo,
     model,
     module,
     name,
@@ -40,11 +41,11 @@ from . import module as mod
 from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym
-from ._embedding import get_include, get_library
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, sim
 from .executor import Executor
+from .libinfo import get_include, get_library
 from .ndarray import NDArray, waitall
 from .symbol import Symbol, Variable
 from .util import is_np_array, is_np_shape, np_array, np_shape, set_np_shape, use_np, use_np_array, use_np_shape
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
         contrib,
         image,
         kvstore,
-        libinfo,
         library,
         log,
         lr_scheduler,
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from . import numpy as np
     from . import numpy_extension as npx
     from . import visualization as viz
-    from ._quantize import Quantized
+    from ._quantize.budget import Quantized
 
 __all__ = [
     "AttrScope",
@@ -176,7 +176,7 @@ __mxnet_version__ = "1.9.1"
 
 # Modules that are imported when a program first asks for them.
 _LAZY = (
-    *("callback", "contrib", "executor_manager", "image", "kvstore", "libinfo", "library", "log", "lr_scheduler"),
+    *("callback", "contrib", "executor_manager", "image", "kvstore", "library", "log", "lr_scheduler"),
     *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "recordio", "registry"),
     *("rnn", "rtc", "serve"),
     *("subgraph", "test_utils", "visualization"),
@@ -265,7 +265,7 @@ def quantize(
 
     Raises ValueError for data that are empty, NaN or of other shapes than the network takes.
     """
-    from ._quantize import quantize as run
+    from ._quantize.budget import quantize as run
 
     return run(net, data, budget, calib_mode=calib_mode, quantize_mode=quantize_mode, exclude_layers=exclude_layers)
 
@@ -277,7 +277,7 @@ def install_as_mxnet() -> None:
     ``mxnet.__version__`` is then 1.9.1, the version whose interface this is; everything else in
     ``mxnet`` is what it is in ``mxrt``.
     """
-    from ._install import StandIn, install
+    from ._imports.install import StandIn, install
 
     other = _sys.modules.get("mxnet")
     if other is not None and not isinstance(other, StandIn):

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import _mxrt
-from ._dtypes import dtype_class, dtype_name
+from ._graphs.training import CUSTOM_TRAINS
 from ._imports import load
-from ._locks import fork_safe_lock
-from ._native import get_ident, start_thread
-from ._training import CUSTOM_TRAINS
+from ._system.locks import fork_safe_lock
+from ._system.native import get_ident, start_thread
+from ._values.dtypes import dtype_class, dtype_name
 from .base import MXNetTypeError, MXNetValueError
 from .context import cpu
 from .profiler import Domain, Task

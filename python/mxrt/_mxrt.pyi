@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from typing_extensions import Unpack, disjoint_base
 
-from ._call_options import CallOptions
+from ._operators.call_options import CallOptions
 from .ndarray import NDArray
 
 __all__ = [

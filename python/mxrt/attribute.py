@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ._scope import Scope, deprecated
+from ._scopes.scope import Scope, deprecated
 
 __all__ = ["AttrScope", "current"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ._mode import ModeScope, mode
+from ._scopes.mode import ModeScope, mode
 from .base import no_training
 
 __all__ = [

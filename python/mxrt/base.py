@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ._codes import code_of, with_code, without_codes
+from ._output.codes import code_of, with_code, without_codes
 
 __all__ = [
     "InternalError",
@@ -163,7 +163,7 @@ class MXNetError(RuntimeError):
         return type(self), (self.message,), self.__dict__
 
     def _repr_html_(self) -> str:
-        from ._html import of_error
+        from ._output.html import of_error
 
         return of_error(self)
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ._log import info
+from ._output.log import info
 from .model import save_checkpoint
 
 __all__ = [

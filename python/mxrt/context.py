@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from . import _mxrt
-from ._html import Figures
-from ._scope import Scope, deprecated
+from ._output.html import Figures
+from ._scopes.scope import Scope, deprecated
 from .base import MXNetTypeError, MXNetValueError
 
 _MOST_BYTES = 2**64 - 1

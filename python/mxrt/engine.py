@@ -6,7 +6,7 @@ import operator
 from types import TracebackType
 
 from . import _mxrt
-from ._extents import LARGEST
+from ._values.extents import LARGEST
 from .base import MXNetValueError
 
 __all__ = ["bulk", "dump", "set_bulk_size", "set_flush_denormals", "set_type"]

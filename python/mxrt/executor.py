@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import _mxrt
-from ._dtypes import dtype_name
-from ._groups import device_of
-from ._locks import fork_safe_lock
-from ._mode import mode
-from ._overrulable import overrulable
-from ._training import training_form
-from ._watch import Seen, Watch
+from ._graphs.groups import device_of
+from ._graphs.training import training_form
+from ._graphs.watch import Seen, Watch
+from ._scopes.mode import mode
+from ._system.locks import fork_safe_lock
+from ._values.dtypes import dtype_name
+from ._values.overrulable import overrulable
 from .base import MXNetShapeError, MXNetTypeError, MXNetValueError, no_training
 from .context import Context
 from .ndarray import CachedOp, NDArray, empty

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _mxrt
-from ._progress import Progress
-from ._whole import whole
+from ._output.progress import Progress
+from ._system.whole import whole
 from .base import MXNetDataError, MXNetError
 from .cli._errors import BAD, GOOD, ModelError, UsageError
 from .cli._out import note, print_json

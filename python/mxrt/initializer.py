@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt, registry
-from ._filled_by_name import OF_STRINGS, OF_VARIABLES, ByName, bilinear, filler
-from ._log import info
+from ._output.log import info
+from ._values.filled_by_name import OF_STRINGS, OF_VARIABLES, ByName, bilinear, filler
 from .base import MXNetDeprecationWarning, MXNetValueError, warn
 from .ndarray import NDArray, load
 

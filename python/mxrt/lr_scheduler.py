@@ -8,7 +8,7 @@ import itertools
 import logging  # noqa: F401 (a name of MXNet's module)
 import math
 
-from ._log import info
+from ._output.log import info
 
 __all__ = ["CosineScheduler", "FactorScheduler", "LRScheduler", "MultiFactorScheduler", "PolyScheduler"]
 

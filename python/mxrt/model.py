@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from . import symbol as symbols
-from ._log import info
+from ._output.log import info
 from .base import MXNetDeprecationWarning, MXNetValueError, no_training, warn
 from .context import Context, cpu
 from .ndarray import NDArray, save

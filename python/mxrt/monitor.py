@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import ndarray as nd
-from ._log import info
+from ._output.log import info
 from .ndarray import NDArray
 
 __all__ = ["Monitor"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ._locks import fork_safe_lock
-from ._scope import Scope, deprecated
+from ._scopes.scope import Scope, deprecated
+from ._system.locks import fork_safe_lock
 
 __all__ = ["NameManager", "Prefix", "current"]
 

@@ -9,7 +9,7 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from typing import Any
 
 from . import _mxrt
-from ._locks import fork_safe_lock
+from ._system.locks import fork_safe_lock
 from .base import MXNetValueError, warn
 
 __all__ = [

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _temporary
+from ._system import temporary
 from .base import MXNetError, MXNetNotImplementedError, MXNetValueError
 
 __all__ = ["Replica", "call", "deployment", "predict", "read_records"]
@@ -71,7 +71,7 @@ def _in_store(model: str | os.PathLike[str], params: str | os.PathLike[str] | No
     except CommandError as error:
         raise MXNetValueError(str(error)) from None
     finally:
-        _temporary.remove_all()
+        temporary.remove_all()
     return symbol, _ray().put(content)
 
 
@@ -98,7 +98,7 @@ class Replica:
         self.outputs: list[str] = graph.list_outputs()
         if labels := [name for name in graph._labels() if name in self.inputs]:
             raise MXNetError(f"the graph asks for {', '.join(labels)}: save it without its loss")
-        with _temporary.folder() as folder:
+        with temporary.folder() as folder:
             graph.save(f"{folder}/model-symbol.json")
             file = None
             if held:

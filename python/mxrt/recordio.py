@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from . import _mxrt
-from ._dtypes import as_float32
 from ._imports import load
-from ._locks import fork_safe_lock
+from ._system.locks import fork_safe_lock
+from ._values.dtypes import as_float32
 from .base import MXNetDataError, MXNetFileNotFoundError, MXNetKeyError, MXNetValueError
 
 __all__ = ["IRHeader", "MXIndexedRecordIO", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]

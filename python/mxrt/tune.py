@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from . import _mxrt
-from ._progress import Progress
+from ._output.progress import Progress
 from .base import MXNetError
 from .cli._errors import UsageError
 from .cli._model import add_model_arguments, find, load

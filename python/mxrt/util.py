@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
-from ._np_mode import (
+from ._scopes.np_mode import (
     ArrayScope,
     ShapeScope,
     is_np_array,

@@ -216,7 +216,7 @@ def test_a_link_in_a_zip_is_refused(capfd, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_an_archive_that_unpacks_to_too_much_is_refused(mx, tmp_path: Path, pack) -> None:
-    from mxrt._temporary import remove_all
+    from mxrt._system.temporary import remove_all
     from mxrt.cli._errors import ModelError
     from mxrt.cli._model import unpack
 

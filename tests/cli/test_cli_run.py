@@ -50,7 +50,7 @@ class Terminal(io.StringIO):
 
 def test_a_bar_shows_how_many_of_the_images_are_answered(mx, capfd, tmp_path: Path, images, monkeypatch) -> None:
     (images[0].parent / "text.png").write_text("no image")
-    monkeypatch.setattr("mxrt._progress._PAUSE", 0.0)
+    monkeypatch.setattr("mxrt._output.progress._PAUSE", 0.0)
     np.savez(tmp_path / "x.npz", data=digits(6)[0])
     drawn = {}
     for word in (images[0].parent, tmp_path / "x.npz"):

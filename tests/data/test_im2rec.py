@@ -144,7 +144,7 @@ def test_records_are_written_where_a_link_leads(mx, images: Path, tmp_path: Path
 
 
 def test_a_bar_is_drawn_on_a_terminal_alone(mx) -> None:
-    from mxrt._progress import Progress
+    from mxrt._output.progress import Progress
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -173,6 +173,6 @@ def test_locks_of_python_are_renewed_in_a_child() -> None:
         for path in package.rglob("*.py")
         if made.search(path.read_text()) and not any(path.is_relative_to(program) for program in programs)
     }
-    # The locks of _imports.py are made again in a child by itself. One of _native.py belongs to a
+    # The locks of _imports are made again in a child by itself. One of native.py belongs to a
     # call, whose thread a child has only if it has forked itself.
-    assert found == {"_locks.py", "_imports.py", "_native.py"}
+    assert found == {"_system/locks.py", "_imports/__init__.py", "_system/native.py"}

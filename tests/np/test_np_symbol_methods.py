@@ -96,7 +96,7 @@ def test_a_value_is_refused_as_of_all_symbols(mx: Any) -> None:
 
 
 def test_no_method_of_other_symbols_makes_a_symbol_without_the_interface(mx: Any) -> None:
-    from mxrt._methods import OperatorMethods
+    from mxrt._operators.methods import OperatorMethods
 
     taken = {*RECORDED, "all", "any", "broadcast_to", "copy"}
     names = [name for name in vars(OperatorMethods) if not name.startswith("_")]

@@ -150,7 +150,7 @@ def results(mx: Any, shown: Example, function: Any) -> str:
 
 
 def page(mx: Any) -> str:
-    from mxrt._namespaces import names
+    from mxrt._operators.namespaces import names
 
     text, operators = HEAD, mx._mxrt.operator_names()
     for space, title in TITLES.items():

@@ -11,7 +11,7 @@ import pytest
 
 import mxrt
 from mxrt import _mxrt, base
-from mxrt._codes import CODES
+from mxrt._output.codes import CODES
 
 KINDS = _mxrt.failure_kinds()
 # Kinds of errors that Python code alone raises.

@@ -129,7 +129,7 @@ def test_an_array_that_is_being_computed_is_waited_for_only_a_moment(mx) -> None
         go.set()
         y.wait_to_read()
         print("is being computed" in y._repr_html_())
-        mx._html._PATIENCE = 60
+        mx._output.html._PATIENCE = 60
         begun.clear(); go.clear()
         z = mx.nd.Custom(mx.nd.ones((2,)), op_type="slow")
         begun.wait()

@@ -114,7 +114,7 @@ fn the_page_of_settings_is_up_to_date() {
 
 #[test]
 fn the_types_of_call_options_are_up_to_date() {
-    let name = "python/mxrt/_call_options.py";
+    let name = "python/mxrt/_operators/call_options.py";
     assert!(is_up_to_date(name, &types_of_call_options()), "{name} is old; `make generate` writes it");
 }
 

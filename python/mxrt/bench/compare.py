@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _temporary
+from .._system import temporary
 from ..gluon import SymbolBlock
 from ..symbol import Symbol
 from . import to_onnx
@@ -65,7 +65,7 @@ class Peers:
         self.difference: dict[str, float] = {}
         self.setting: dict[str, str] = {}
         self.runs: dict[str, list[dict[str, Any]]] = {}
-        self._folder = _temporary.folder_of(self)
+        self._folder = temporary.folder_of(self)
         if "openvino" in pythons:
             pythons = {**pythons, f"openvino{engines.AS_INSTALLED}": pythons["openvino"]}
         if pythons:
@@ -181,4 +181,4 @@ class Peers:
     def close(self) -> None:
         for process in self.loaded.values():
             process.close()
-        _temporary.remove(self._folder)
+        temporary.remove(self._folder)

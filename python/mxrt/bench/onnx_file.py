@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._whole import whole
+from .._system.whole import whole
 
 __all__ = ["model_pieces", "node", "tensor", "value", "write"]
 

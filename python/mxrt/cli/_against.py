@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _temporary
 from .. import symbol as symbols
+from .._system import temporary
 from ..base import MXNetError
 from ..bench import to_onnx
 from ..bench.peer import engines
@@ -39,7 +39,7 @@ def compare_layers(
     python = shutil.which(said) or said
     layers, graph = _every_layer(model)
     feeds = {name: feeds.get(name, np.zeros(shape, "float32")) for name, shape in model.shapes.items()}
-    with _temporary.folder() as folder:
+    with temporary.folder() as folder:
         files = _Files(folder, model, graph)
         net = SymbolBlock.imports(str(files.symbol), list(feeds), files.params)
         own = _answers(net, feeds)

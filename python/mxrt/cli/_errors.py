@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._codes import with_code, without_codes
+from .._output.codes import with_code, without_codes
 
 __all__ = ["BAD", "GOOD", "INTERRUPTED", "USAGE", "CommandError", "ModelError", "UsageError"]
 
@@ -12,7 +12,7 @@ GOOD, BAD, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 class CommandError(Exception):
     """A sentence for the user: what is wrong, what was expected, what to do. Its text ends with a
-    code, which :mod:`mxrt._codes` lists.
+    code, which :mod:`mxrt._output.codes` lists.
     """
 
     status = BAD

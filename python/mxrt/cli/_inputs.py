@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _mxrt, _temporary
+from .. import _mxrt
+from .._system import temporary
 from ..base import MXNetError
 from ._arrays import Archive, array_of_npy, arrays_of_npz, is_npz, shape_of_npy
 from ._errors import ModelError, UsageError
@@ -388,7 +389,7 @@ def _of_records(
     if name != _STANDARD_INPUT:
         yield from _of_record_file(name, name, only, image)
         return
-    with _temporary.folder() as folder:
+    with temporary.folder() as folder:
         path = folder / "records"
         try:
             path.write_bytes(read())

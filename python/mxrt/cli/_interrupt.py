@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-from .. import _temporary
+from .._system import temporary
 from ._errors import INTERRUPTED
 
 __all__ = ["at_end", "at_once", "end_now"]
@@ -78,9 +78,9 @@ def end_now() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     with contextlib.suppress(OSError):
         os.write(shown, b"\ninterrupted\n")
-    made = _temporary.made()
+    made = temporary.made()
     if made and sys.executable:
         with contextlib.suppress(OSError):
             os.execv(sys.executable, [sys.executable, "-ISc", _END, *map(str, made)])
-    _temporary.remove_all()
+    temporary.remove_all()
     os._exit(INTERRUPTED)

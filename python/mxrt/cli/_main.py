@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TextIO, TypeVar, cast
 
-from .. import _temporary
-from .._codes import CODES, with_code
+from .._output.codes import CODES, with_code
+from .._system import temporary
 from ..base import MXNetError
 from ._errors import BAD, GOOD, INTERRUPTED, USAGE, CommandError
 from ._interrupt import at_once
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     finally:
         sys.stdout = held
-        _temporary.remove_all()
+        temporary.remove_all()
 
 
 def _status(words: Sequence[str]) -> int:
@@ -149,7 +149,7 @@ def _sentence(error: BaseException) -> str:
 
 def _advised(text: str) -> str:
     """A sentence with what to do where a place cannot be written."""
-    text = _temporary.shown(text)
+    text = temporary.shown(text)
     for words, advice in _ADVICE.items():
         if words in text and "TMPDIR" not in text:
             sentence, bracket, code = text.rpartition(" [")

@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import _mxrt, _temporary
+from .. import _mxrt
+from .._system import temporary
 from ..base import MXNetDataError, MXNetFileNotFoundError
 from ._errors import ModelError, UsageError
 
@@ -103,8 +104,8 @@ def find(model: str | os.PathLike[str], params: str | None = None, epoch: int | 
         raise UsageError(f"there is no file '{params}' (--params)")
 
     def new_folder() -> Path:
-        folder = _temporary.new_name()
-        _temporary.unpacked(folder, Path(said))
+        folder = temporary.new_name()
+        temporary.unpacked(folder, Path(said))
         return folder
 
     with _as_of_commands():
@@ -117,13 +118,13 @@ def unpack(path: Path, most: int = MOST_BYTES) -> Path | None:
     """Unpacks an archive into a temporary folder, which is removed when the command ends. None if
     the path is no archive. ModelError if it is damaged, or has too much of anything.
     """
-    folder = _temporary.new_name()
+    folder = temporary.new_name()
     with _as_of_commands():
         is_archive = _mxrt.unpack_archive(path, most, folder)
     if not is_archive:
-        _temporary.remove(folder)
+        temporary.remove(folder)
         return None
-    _temporary.unpacked(folder, path)
+    temporary.unpacked(folder, path)
     return folder
 
 

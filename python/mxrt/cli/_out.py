@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._whole import whole
+from .._system.whole import whole
 from ._errors import ModelError
 
 __all__ = ["counted", "megabytes", "note", "print_json", "saved_in", "shape_text", "style", "table", "visible"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .._page_style import STYLE, breakable
+from .._output.page_style import STYLE, breakable
 from ._out import megabytes, shape_text
 
 __all__ = ["page"]

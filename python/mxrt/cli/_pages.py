@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .._codes import CODES
+from .._output.codes import CODES
 
 __all__ = ["PAGES", "Page", "find_page"]
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._dtypes import dtype_name
-from .._layers import extents_needed
+from .._graphs.layers import extents_needed
+from .._values.dtypes import dtype_name
 from ..base import MXNetError
 from ..gluon.parameter_dict import named_arrays, strip_kind
 from ._errors import ModelError, UsageError

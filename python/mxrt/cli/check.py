@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _temporary
-from .._dtypes import dtype_name
+from .._system import temporary
+from .._values.dtypes import dtype_name
 from ..base import MXNetError
 from ._arrays import Archive, arrays_of_npz
 from ._errors import BAD, GOOD, CommandError, ModelError, UsageError
@@ -146,7 +146,7 @@ def _loaded(args: argparse.Namespace, steps: _Steps) -> Loaded | None:
     except UsageError:
         raise
     except (CommandError, MXNetError, MemoryError) as error:
-        steps.add("loads", False, _temporary.shown(str(error)))
+        steps.add("loads", False, temporary.shown(str(error)))
         return None
     shapes = ", ".join(f"{name} {shape_text(shape)}" for name, shape in model.shapes.items())
     steps.add("loads", True, f"in {(time.perf_counter() - begin) * 1e3:.0f} ms, inputs {shapes}")

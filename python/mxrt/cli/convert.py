@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from .._whole import whole_model
+from .._system.whole import whole_model
 from ..gluon import SymbolBlock
 from ..ndarray import NDArray, array, save
 from . import _onnx, _safetensors

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _temporary
-from .._layers import layers_of
+from .._graphs.layers import layers_of
+from .._system import temporary
 from ..base import MXNetError
 from ..gluon.parameter_dict import named_arrays, strip_kind
 from ..ndarray import NDArray
@@ -90,7 +90,7 @@ def inspected(files: Files, given: list[str], weights: bool = False) -> dict[str
     except (UsageError, MXNetError, ModelError) as error:
         if isinstance(error, UsageError) and given:
             raise
-        report["why_not"] = _temporary.shown(str(error))
+        report["why_not"] = temporary.shown(str(error))
         report["runs"] = None if isinstance(error, UsageError) and files.params is not None else False
     report["runs"] = report["runs"] is None or report["runs"]
     return report
@@ -168,7 +168,7 @@ def _add_gpu(
 
 
 def _type(dtype: Any) -> str:
-    from .._dtypes import dtype_name
+    from .._values.dtypes import dtype_name
 
     return "float32" if dtype is None else dtype_name(dtype)
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._progress import Progress
-from .._quantize import Model, Quantized, budget_of, quantize_model
-from .._quantize_page import percent
+from .._output.progress import Progress
+from .._quantize.budget import Model, Quantized, budget_of, quantize_model
+from .._quantize.page import percent
 from ..base import MXNetError
 from ..ndarray import array
 from ._arrays import array_of_npy, arrays_of_npz, as_type, has_label, is_npz

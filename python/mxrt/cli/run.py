@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._progress import Progress
+from .._output.progress import Progress
 from ..base import MXNetError
 from ..ndarray import from_numpy
 from ._arrays import as_type, write_npz

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from .. import autograd as _autograd
-from .._mode import ModeScope
+from .._scopes.mode import ModeScope
 from ..base import no_training
 
 __all__ = [

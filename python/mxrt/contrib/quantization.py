@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .. import _temporary, ndarray
+from .. import ndarray
+from .._system import temporary
 from ..context import Context, cpu
 from ..io import DataBatch, DataDesc, DataIter
 from ..module import Module
@@ -466,7 +467,7 @@ def quantize_net_v2(
         names = _included(collector, list(sym.get_internals().list_outputs()))
         _collect(sym, names, (args, auxs), calib_data, renamed, None, ctx, num_calib_examples, collector)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype)
-    with _temporary.folder() as folder:
+    with temporary.folder() as folder:
         path = os.path.join(folder, "quantized")
         _joined(qsym).save(f"{path}-symbol.json")
         saved = {f"arg:{k}": v for k, v in qargs.items()} | {f"aux:{k}": v for k, v in auxs.items()}
@@ -496,7 +497,7 @@ def _export(network: Any, batch: Sequence[NDArray]) -> tuple[Symbol, Params, Par
             if len(arrays) == 1:
                 raise
             arrays.pop()
-    with _temporary.folder() as folder:
+    with temporary.folder() as folder:
         path = os.path.join(folder, "float")
         network.export(path, epoch=0)
         sym = load(f"{path}-symbol.json")

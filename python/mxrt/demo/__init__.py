@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import mxrt as mx
-from mxrt import _temporary
+from mxrt._system import temporary
 
 from . import _weights
 from ._terminal import Terminal, resident_megabytes
@@ -174,7 +174,7 @@ def serve(
 
 def load_resnet() -> Callable[[Any], Any]:
     """Writes the computed weights as a .params file and loads it with the bundled graph."""
-    with _temporary.folder() as folder:
+    with temporary.folder() as folder:
         params = str(folder / "resnet18_v1-0000.params")
         mx.nd.save(params, {name: mx.nd.array(value) for name, value in _weights.parameters()})
         net: Callable[[Any], Any] = mx.gluon.SymbolBlock.imports(
@@ -283,7 +283,7 @@ def impossible_numbers(term: Terminal) -> bool:
 def wrong_csv(term: Terminal) -> bool:
     """A CSV file with rows of 4 numbers read as rows of 4 x 10; MXNet used to end the process."""
     rows = [[k, k + 1, k + 2, k + 3] for k in (1, 2, 3, 4, 5, 6, 9, 10)]
-    with _temporary.folder() as folder:
+    with temporary.folder() as folder:
         path = folder / "manual_2.csv"
         path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
         try:

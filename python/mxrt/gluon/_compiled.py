@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
-from .._locks import fork_safe_lock
-from .._mode import mode
-from .._training import training_form
+from .._graphs.training import training_form
+from .._scopes.mode import mode
+from .._system.locks import fork_safe_lock
 from ..base import MXNetDeviceError, MXNetError, MXNetTypeError, MXNetValueError
 from ..context import Context
 from ..ndarray import NDArray, save
@@ -23,7 +23,7 @@ from .parameter import DeferredInitializationError, Parameter, shape_is_known
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .._call_options import CallOptions
+    from .._operators.call_options import CallOptions
 
 __all__ = ["FLAGS", "CompiledGraph", "checked_flags", "finish_deferred", "infer_parameter_shapes"]
 

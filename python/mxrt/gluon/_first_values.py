@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._dtypes import dtype_name
+from .._values.dtypes import dtype_name
 from ..base import MXNetValueError, warn
 from ..context import Context, contexts_of, cpu
 from ..initializer import InitDesc, Uniform, create

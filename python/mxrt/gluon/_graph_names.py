@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._overrulable import overrulable
+from .._values.overrulable import overrulable
 from ..base import MXNetValueError
 from ..symbol import Symbol
 from ._compiled import CompiledGraph

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._call_options import CallOptions
-from .._dtypes import dtype_name
+from .._operators.call_options import CallOptions
+from .._values.dtypes import dtype_name
 from ..base import MXNetError, MXNetTypeError
 from ..context import Context, current_context
 from ..ndarray import NDArray, array

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._mode import mode
-from .._watch import show_operators
+from .._graphs.watch import show_operators
+from .._scopes.mode import mode
 from ..ndarray import NDArray
 from ._compiled import CompiledGraph, finish_deferred
 from .parameter import DeferredInitializationError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .._np_mode import is_np_array, made_here
+from .._scopes.np_mode import is_np_array, made_here
 from ..context import Context
 from ..ndarray import NDArray, array
 from ..symbol import Symbol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._html import Figures, PlanText
+from .._output.html import Figures, PlanText
 from ..ndarray import NDArray
 from ._compiled import CompiledGraph
 

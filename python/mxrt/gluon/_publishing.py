@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._locks import fork_safe_lock
+from .._system.locks import fork_safe_lock
 
 __all__ = ["Publish", "generation", "publishing"]
 

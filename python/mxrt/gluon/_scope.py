@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from .. import name as naming
-from .._locks import fork_safe_lock
-from .._overrulable import overrulable
+from .._system.locks import fork_safe_lock
+from .._values.overrulable import overrulable
 from .parameter_dict import ParameterDict
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._np_mode import is_np_shape
+from .._scopes.np_mode import is_np_shape
 from ..base import MXNetError
 from ..symbol import Symbol
 from .parameter import shape_is_known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._layers import layers_of
+from .._graphs.layers import layers_of
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from .hybrid_block import HybridBlock

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from .._overrulable import overrulable
+from .._values.overrulable import overrulable
 from ..base import warn
 from ..initializer import Uniform
 from . import _block_files as files
@@ -73,7 +73,7 @@ class Block:
         return _shown(self, ((key, value) for key, value in list(self.__dict__.items()) if isinstance(value, Block)))
 
     def _repr_html_(self) -> str:
-        from .._html import of_layers
+        from .._output.html import of_layers
 
         return of_layers(self)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import ndarray, symbol
-from .._locks import fork_safe_lock
-from .._np_mode import is_np_array
+from .._scopes.np_mode import is_np_array
+from .._system.locks import fork_safe_lock
 from ..base import MXNetTypeError, warn
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol, var
@@ -24,7 +24,7 @@ from .block import Block
 from .parameter import DeferredInitializationError, Parameter
 
 if TYPE_CHECKING:
-    from .._call_options import CallOptions
+    from .._operators.call_options import CallOptions
 
 __all__ = ["HybridBlock", "Traced", "flat_result"]
 

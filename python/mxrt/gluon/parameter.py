@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._dtypes import dtype_name
-from .._extents import extents
-from .._locks import fork_safe_lock
-from .._np_mode import is_np_shape
-from .._overrulable import overrulable
+from .._scopes.np_mode import is_np_shape
+from .._system.locks import fork_safe_lock
+from .._values.dtypes import dtype_name
+from .._values.extents import extents
+from .._values.overrulable import overrulable
 from ..base import MXNetError, no_training, warn
 from ..context import Context, contexts_of, cpu, current_context
 from ..initializer import Initializer

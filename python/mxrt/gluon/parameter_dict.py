@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import dtype_name
-from .._extents import extents
+from .._values.dtypes import dtype_name
+from .._values.extents import extents
 from ..base import MXNetError, MXNetValueError
 from ..context import Context, contexts_of
 from ..ndarray import NDArray, load_frombuffer

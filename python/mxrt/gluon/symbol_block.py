@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _mxrt
 from .. import symbol as symbols
-from .._dtypes import dtype_name
+from .._values.dtypes import dtype_name
 from ..base import MXNetError, MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -27,7 +27,7 @@ from .parameter_dict import ParameterDict, named_arrays, strip_kind
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .._call_options import CallOptions
+    from .._operators.call_options import CallOptions
 
 __all__ = ["SymbolBlock", "SymbolBlockThreadSafe"]
 
@@ -124,8 +124,8 @@ class SymbolBlock(HybridBlock):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Inputs with what is known of their shapes, outputs, and the size of the parameters."""
-        from .._html import size_of
-        from .._layers import described_inputs
+        from .._graphs.layers import described_inputs
+        from .._output.html import size_of
 
         shapes = {name: one.shape for name, one in self._params.items()}
         inputs = described_inputs(self._symbol, self._input_names, shapes)
@@ -136,7 +136,7 @@ class SymbolBlock(HybridBlock):
         ]
 
     def _repr_html_(self) -> str:
-        from .._html import of_block
+        from .._output.html import of_block
 
         return of_block(self)
 

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from .._np_mode import is_np_shape
+from .._scopes.np_mode import is_np_shape
 from ..base import MXNetNotImplementedError, no_training
 from ..context import Context
 from ..ndarray import NDArray, slice_axis

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._log import debug, info
+from .._output.log import debug, info
 from ..base import MXNetDataError
 from ..ndarray import NDArray, array
 from ._augmenters import MEAN, STD

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._np_mode import made_here
+from .._scopes.np_mode import made_here
 from ..base import MXNetTypeError, MXNetValueError
 from ..ndarray import NDArray
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from .._log import debug
-from .._np_mode import made_here
+from .._output.log import debug
+from .._scopes.np_mode import made_here
 from ..base import MXNetDataError, MXNetError, MXNetValueError, numeric_types
 from ..io import DataBatch, DataIter
 from ..ndarray import NDArray, array, transpose

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._np_mode import made_here
+from .._scopes.np_mode import made_here
 from ..base import MXNetDeprecationWarning, warn
 from ..ndarray import NDArray, _internal
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._dtypes import dtype_name
-from .._functions import _default
-from .._log import info
+from .._operators.functions import _default
+from .._output.log import info
+from .._values.dtypes import dtype_name
 from ..base import MXNetDataError
 from ..ndarray import array, save
 from .io import MXDataIter

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import as_float32
+from .._values.dtypes import as_float32
 from ..base import MXNetValueError
 from ..ndarray import NDArray, array
 from ..ndarray._elements import is_sparse

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .._locks import fork_safe_lock
-from .._threads import ThreadWorkers
+from .._system.locks import fork_safe_lock
+from .._system.threads import ThreadWorkers
 from ..base import EntryMismatchError, MXNetError
 from .io import DataBatch, DataDesc, DataIter, _BatchHolder
 

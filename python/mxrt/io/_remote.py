@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from .. import _temporary
+from .._system import temporary
 from ..base import MXNetDataError, MXNetNotImplementedError
 
 __all__ = ["LocalCopies"]
@@ -33,7 +33,7 @@ class LocalCopies:
                 f"'{path}': only local files can be read, not {scheme}://, unless the package fsspec is installed"
             ) from None
         if self.folder is None:
-            self.folder = _temporary.folder_of(self)
+            self.folder = temporary.folder_of(self)
         self._count += 1
         copy = self.folder / f"{self._count}-{path.rstrip('/').rpartition('/')[2]}"
         try:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._dtypes import dtype_class
-from .._extents import LARGEST
-from .._log import info
-from .._overrulable import overrulable
+from .._output.log import info
+from .._values.dtypes import dtype_class
+from .._values.extents import LARGEST
+from .._values.overrulable import overrulable
 from ..base import MXNetValueError, warn
 from ..ndarray import NDArray, array  # noqa: F401 (a name of MXNet's module)
 from ._csr_rows import CsrRows

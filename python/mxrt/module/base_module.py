@@ -132,7 +132,7 @@ class BaseModule:
         self, eval_data: DataIter, num_batch: int | None, reset: bool, progress: bool
     ) -> Iterator[tuple[int, Any, Callable[[], None]]]:
         """Number and batch, and a function that reads the next batch while this one is computed."""
-        from .._progress import Progress
+        from .._output.progress import Progress
 
         if reset:
             eval_data.reset()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import ndarray as nd
-from .._locks import fork_safe_lock
+from .._system.locks import fork_safe_lock
 from ..model import load_checkpoint, load_params
 from ..name import NameManager
 from ..ndarray import NDArray

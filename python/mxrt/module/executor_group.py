@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import ndarray as nd
-from .._binding import simple_bind
-from .._groups import groups_of_contexts
-from .._watch import Seen
+from .._graphs.binding import simple_bind
+from .._graphs.groups import groups_of_contexts
+from .._graphs.watch import Seen
 from ..base import MXNetValueError, no_training
 from ..context import Context
 from ..executor import Executor

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _mxrt
-from .._binding import storage_of_variables
-from .._groups import groups_of_contexts, on_one_device, places
-from .._locks import fork_safe_lock
-from .._mode import mode
-from .._training import training_form
+from .._graphs.binding import storage_of_variables
+from .._graphs.groups import groups_of_contexts, on_one_device, places
+from .._graphs.training import training_form
+from .._scopes.mode import mode
+from .._system.locks import fork_safe_lock
 from ..base import MXNetTypeError, MXNetValueError, no_training
 from ..context import Context, contexts_of, cpu
 from ..io import DataDesc
@@ -30,7 +30,7 @@ from .executor_group import ExecutorsOfModule, types_of_variables
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .._call_options import CallOptions
+    from .._operators.call_options import CallOptions
 
 __all__ = ["Module"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import dtype_class
+from .._values.dtypes import dtype_class
 
 __all__ = [
     "_DTYPE_MX_TO_NP",

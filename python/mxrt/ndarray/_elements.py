@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import warn_of_changed
+from .._values.dtypes import warn_of_changed
 from ..base import MXNetTypeError
 
 __all__ = ["elements", "is_sparse", "numbers"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._functions import module_functions as _module_functions
+from .._operators.functions import module_functions as _module_functions
 from ._images import _cvimdecode, _cvimread, _imdecode  # noqa: F401
 from ._make import make as _make
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _mxrt
-from .._functions import Binding, describe
-from .._mode import mode
-from .._training import CUSTOM_TRAINS
+from .._graphs.training import CUSTOM_TRAINS
+from .._operators.functions import Binding, describe
+from .._scopes.mode import mode
 from ..context import current_context
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
-from .._np_mode import is_np_shape
+from .._scopes.np_mode import is_np_shape
 from . import _indexing as indexing
 from ._positions import rows_of
 

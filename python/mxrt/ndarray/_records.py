@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from .. import _mxrt, _temporary
-from .._np_mode import is_np_shape
+from .. import _mxrt
+from .._scopes.np_mode import is_np_shape
+from .._system import temporary
 from ..base import MXNetDataError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def record_of(array: NDArray) -> bytearray:
     needed = is_np_shape() or array.shape == () or 0 in array.shape
     before = _mxrt.set_np_shape(int(needed and array.stype == "default"))
     try:
-        with _temporary.folder() as folder:
+        with temporary.folder() as folder:
             path = folder / "array"
             _mxrt.save_arrays(path, None, [array])
             return bytearray(path.read_bytes()[len(_BEFORE) : -len(_AFTER)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._dtypes import dtype_name
+from .._values.dtypes import dtype_name
 from ..base import MXNetRuntimeWarning, MXNetTypeError, MXNetValueError, NotSupportedForSparseNDArray, is_number, warn
 from ..context import Context
 from ._elements import is_sparse
@@ -103,7 +103,7 @@ class BaseSparseNDArray(NDArray):
         return f"\n<{type(self).__name__} {extents} @{self.context}>"
 
     def _repr_html_(self) -> str:
-        from .._html import of_sparse
+        from .._output.html import of_sparse
 
         return of_sparse(self)
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._dtypes import dtype_name
-from .._extents import check_extents
+from .._values.dtypes import dtype_name
+from .._values.extents import check_extents
 from ..base import MXNetTypeError, MXNetValueError
 from .ndarray import NDArray, _device
 

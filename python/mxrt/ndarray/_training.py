@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _mxrt
-from .._locks import fork_safe_lock
+from .._system.locks import fork_safe_lock
 from ..base import MXNetValueError
 
 __all__ = ["TrainingOp", "call_operator"]
@@ -18,7 +18,7 @@ class TrainingOp:
     """A graph as in training, which takes the inputs of the graph as in inference."""
 
     def __init__(self, symbol: Any) -> None:
-        from .._training import training_form
+        from .._graphs.training import training_form
 
         form = training_form(symbol)
         places = {name: place for place, name in enumerate(symbol.list_inputs())}

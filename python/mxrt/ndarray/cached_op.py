@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
-from .._mode import mode
+from .._scopes.mode import mode
 from ..base import MXNetTypeError
 from ._training import TrainingOp
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .._call_options import CallOptions
+    from .._operators.call_options import CallOptions
     from ..context import Context
     from ..symbol import Symbol
     from .ndarray import NDArray
@@ -80,8 +80,8 @@ class CachedOp:
         self._hook = None if callback is None else (callback, monitor_all)
 
     def _call_and_show(self, args: Any, out: Any, callback: Callable[..., Any], monitor_all: bool) -> Any:
-        from .._training import training_form
-        from .._watch import show_operators
+        from .._graphs.training import training_form
+        from .._graphs.watch import show_operators
 
         symbol = training_form(self.sym) if mode.training else self.sym
         made = show_operators(symbol, dict(zip(self.sym.list_inputs(), args, strict=True)), callback, monitor_all)

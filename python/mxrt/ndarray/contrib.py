@@ -5,8 +5,8 @@ from __future__ import annotations
 from sys import modules as _modules
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .._functions import WholeModule as _WholeModule
-from .._functions import module_functions as _module_functions
+from .._operators.functions import WholeModule as _WholeModule
+from .._operators.functions import module_functions as _module_functions
 from ..base import no_training
 from ._make import make as _make
 from .control_flow import cond, foreach, isfinite, isinf, isnan, while_loop

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._nested import FormatError, flatten, regroup
+from .._values.nested import FormatError, flatten, regroup
 from ..base import MXNetTypeError, MXNetValueError
 from .creation import concatenate, empty
 from .ndarray import NDArray

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._dtypes import dtype_name, operator_dtype
-from .._extents import LARGEST, check_extents, extents, read_extents
-from .._np_mode import is_np_shape
+from .._scopes.np_mode import is_np_shape
+from .._values.dtypes import dtype_name, operator_dtype
+from .._values.extents import LARGEST, check_extents, extents, read_extents
 from ..base import MXNetIndexError, MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
 from .ndarray import NDArray, _device, _empty, array

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import _mxrt
-from .._awaiting import Awaitable
-from .._dtypes import dtype_class, dtype_name
-from .._methods import OperatorMethods
+from .._operators.methods import OperatorMethods
+from .._values.dtypes import dtype_class, dtype_name
 from ..base import (
     MXNetNotImplementedError,
     MXNetRuntimeWarning,
@@ -25,6 +24,7 @@ from ..base import (
 from ..context import Context, checked_context, current_context
 from . import _codes
 from . import _indexing as indexing
+from ._awaiting import Awaitable
 from ._elements import elements, is_sparse
 from ._exchange import Exchange
 from ._parts import Parts
@@ -129,7 +129,7 @@ class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
         return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {extents} @{self.context}>"
 
     def _repr_html_(self) -> str:
-        from .._html import of_array
+        from .._output.html import of_array
 
         return of_array(self)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .._functions import module_functions as _module_functions
+from .._operators.functions import module_functions as _module_functions
 from ._make import make as _make
 
 if TYPE_CHECKING:

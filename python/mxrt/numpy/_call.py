@@ -13,7 +13,7 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
-from .._dtypes import dtype_name
+from .._values.dtypes import dtype_name
 from ..base import is_number
 from ..context import current_context
 from ..ndarray import NDArray

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
-from .._dtypes import dtype_name
-from .._np_mode import ShapeScope
+from .._scopes.np_mode import ShapeScope
+from .._values.dtypes import dtype_name
 from ..base import is_number
 from ..context import Context
 from ..ndarray import NDArray

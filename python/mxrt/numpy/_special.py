@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as onp
 
 from .. import _mxrt
-from .._extents import extents
+from .._values.extents import extents
 from ..base import is_number
 from ._call import call, check_ufunc_options, computed_in_python, is_tensor
 from .multiarray import array, ndarray

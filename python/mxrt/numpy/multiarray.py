@@ -8,8 +8,8 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
-from .._dtypes import dtype_name
-from .._extents import extents
+from .._values.dtypes import dtype_name
+from .._values.extents import extents
 from ..base import MXNetTypeError, MXNetValueError, is_number, no_training, warn
 from ..context import Context, current_context
 from ..ndarray import NDArray

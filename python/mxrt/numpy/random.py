@@ -7,8 +7,8 @@ from typing import Any
 import numpy as onp
 
 from .. import _mxrt
-from .._dtypes import dtype_name
-from .._extents import extents
+from .._values.dtypes import dtype_name
+from .._values.extents import extents
 from ._call import call, computed_in_python, create, is_tensor
 from ._rows import exp
 from .multiarray import ndarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _mxrt
-from .._functions import operator_names as _operator_names
+from .._operators.functions import operator_names as _operator_names
 from ..context import cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from ..ndarray import waitall
 from ..util import (

@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from .. import _mxrt
-from .._functions import operator_names as _operator_names
+from .._operators.functions import operator_names as _operator_names
 from ._make import make as _make
 
 __all__: list[str] = []

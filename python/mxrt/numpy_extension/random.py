@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dtypes import dtype_name
+from .._values.dtypes import dtype_name
 from ..numpy._call import call, create, is_tensor
 from ..numpy.random import draw, size_text
 from ..random import seed as _seed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ndarray as nd
-from .._np_mode import is_np_array, is_np_shape
+from .._scopes.np_mode import is_np_array, is_np_shape
 from ..numpy.multiarray import ndarray
 
 __all__ = ["load", "save"]

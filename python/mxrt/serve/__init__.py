@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _mxrt
-from .._locks import fork_safe_lock
+from .._system.locks import fork_safe_lock
 from ..base import MXNetError, MXNetNotImplementedError, MXNetValueError
 from ._places import Places
 

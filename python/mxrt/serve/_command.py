@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .. import _mxrt, _temporary
-from .._codes import with_code
+from .. import _mxrt
+from .._output.codes import with_code
+from .._system import temporary
 from ..base import (
     MXNetDataError,
     MXNetError,
@@ -204,7 +205,7 @@ def _failed(args: argparse.Namespace, error: Exception, status: int) -> int:
     """
     if args.debug:
         traceback.print_exc()
-    text = _temporary.shown(str(error))
+    text = temporary.shown(str(error))
     log(_logs_json(args), "error", text)
     if args.check and args.json and status == BAD:
         print_json({"good": False, "models": [], "lacking": [], "error": text})
@@ -307,7 +308,7 @@ def _print_settings(settings: str, config: Any, as_json: bool) -> int:
         with Server._of(config) as server:
             batching = _batching(server)
     except MXNetError as reason:
-        error = _temporary.shown(str(reason))
+        error = temporary.shown(str(reason))
     if as_json:
         print_json({**json.loads(settings), "batch": dict(batching), "error": error})
         return GOOD
@@ -379,7 +380,7 @@ def _with_script(args: argparse.Namespace, config: Any) -> Any:
     _as_container(made)
     made.environment(sorted(os.environ.items()))
     made.add_model("model")
-    settings = {"path": str(_script.make_carrier(_temporary.new_folder())), "hooks": str(script)}
+    settings = {"path": str(_script.make_carrier(temporary.new_folder())), "hooks": str(script)}
     for key, value in {**settings, "shapes": {"data": [-1]}, "dtypes": {"data": "uint8"}}.items():
         made.set_model("model", key, value, False)
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._functions import module_functions as _module_functions
+from .._operators.functions import module_functions as _module_functions
 from . import _internal, contrib, image, linalg, op, random, sparse
 from ._make import make as _make
 from .creation import (

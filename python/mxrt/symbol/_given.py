@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import _mxrt
-from .._dtypes import dtype_class, dtype_name
-from .._extents import check_extents
-from .._np_mode import is_np_shape
+from .._scopes.np_mode import is_np_shape
+from .._values.dtypes import dtype_class, dtype_name
+from .._values.extents import check_extents
 from ..base import MXNetValueError
 
 __all__ = ["Given", "classes"]

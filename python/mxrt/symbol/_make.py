@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _mxrt
-from .._functions import Binding, describe
+from .._operators.functions import Binding, describe
 from ._operators import apply
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import attribute
-from .._locks import fork_safe_lock
-from .._nested import FormatError, flatten, regroup
+from .._system.locks import fork_safe_lock
+from .._values.nested import FormatError, flatten, regroup
 from ..base import MXNetTypeError, MXNetValueError
 from ._operators import apply
 from .symbol import Group, Symbol, var

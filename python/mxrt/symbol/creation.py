@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import dtype_name
-from .._extents import extents
+from .._values.dtypes import dtype_name
+from .._values.extents import extents
 from ._operators import apply
 from .symbol import Symbol
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._dtypes import operator_dtype
-from .._extents import extents
-from .._functions import module_functions as _module_functions
+from .._operators.functions import module_functions as _module_functions
+from .._values.dtypes import operator_dtype
+from .._values.extents import extents
 from ..base import _Null, is_number
 from ._make import make as _make
 from ._operators import apply

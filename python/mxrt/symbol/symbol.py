@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _mxrt, attribute
-from .._dtypes import dtype_name
-from .._extents import extents
-from .._log import LOGGER
-from .._methods import OperatorMethods
-from .._np_mode import is_np_shape
+from .._operators.methods import OperatorMethods
+from .._output.log import LOGGER
+from .._scopes.np_mode import is_np_shape
+from .._values.dtypes import dtype_name
+from .._values.extents import extents
 from ..base import MXNetShapeError, MXNetTypeError, NotImplementedForSymbol, no_training, warn
 from ..context import Context, current_context
 from ._given import Given, classes
@@ -44,7 +44,7 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
         return f"<{type(self).__name__} group [{', '.join(str(part.name) for part in self)}]>"
 
     def _repr_html_(self) -> str:
-        from .._html import of_symbol
+        from .._output.html import of_symbol
 
         return of_symbol(self)
 
@@ -210,7 +210,7 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
         own. All contexts of the CPU compute together. Other devices divide the graph; nodes of no
         group run on `ctx`.
         """
-        from .._binding import bind
+        from .._graphs.binding import bind
 
         made = bind(self, ctx, args, aux_states, args_grad, group2ctx)
         if args_grad is None:
@@ -236,7 +236,7 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
         enough, and others are put there. Then arguments named in `shared_arg_names`, and auxiliary
         states, are those of the executor `shared_exec`, if there is one, as in MXNet.
         """
-        from .._binding import shared_arrays, simple_bind
+        from .._graphs.binding import shared_arrays, simple_bind
 
         if shared_buffer is not None and not isinstance(shared_buffer, dict):
             raise ValueError(f"simple_bind: shared_buffer must be a dict of NDArrays, got {type(shared_buffer)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from ... import ndarray as nd
 from ... import registry
-from ..._np_mode import made_here
+from ..._scopes.np_mode import made_here
 from ...base import MXNetDataError, MXNetKeyError, data_dir, warn
 from ...ndarray import NDArray
 from ._constants import PRETRAINED_FILES

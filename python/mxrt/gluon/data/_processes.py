@@ -21,9 +21,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ... import random as mx_random
-from ..._locks import fork_safe_lock
-from ..._native import SimpleQueue, socketpair, start_thread
-from ..._threads import timed_out
+from ..._system.locks import fork_safe_lock
+from ..._system.native import SimpleQueue, socketpair, start_thread
+from ..._system.threads import timed_out
 from ...base import MXNetDataError
 from . import _messages
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._np_mode import made_here
+from ..._scopes.np_mode import made_here
 from ...context import Context
 from ...ndarray import NDArray, array, concat, stack
 

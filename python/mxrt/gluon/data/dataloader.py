@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._locks import fork_safe_lock
-from ..._np_mode import ArrayScope, ShapeScope, is_np_array, is_np_shape
-from ..._threads import ThreadWorkers
+from ..._scopes.np_mode import ArrayScope, ShapeScope, is_np_array, is_np_shape
+from ..._system.locks import fork_safe_lock
+from ..._system.threads import ThreadWorkers
 from ...base import MXNetDataError, MXNetError
 from ...context import cpu_pinned
 from .._numpy import as_made_here

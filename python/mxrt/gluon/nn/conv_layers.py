@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ... import _mxrt
-from ..._extents import extents
-from ..._np_mode import is_np_shape
+from ..._scopes.np_mode import is_np_shape
+from ..._values.extents import extents
 from ...base import numeric_types
 from ...symbol import var
 from ..hybrid_block import HybridBlock

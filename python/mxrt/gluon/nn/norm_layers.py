@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._dtypes import dtype_name
+from ..._values.dtypes import dtype_name
 from ..hybrid_block import HybridBlock
 from ..parameter import Parameter
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..._dtypes import dtype_name
+from ..._values.dtypes import dtype_name
 from ...base import NotImplementedForSymbol
 from ...numpy._methods import ArrayMethods, check_cast, refuse
 from .._operators import apply

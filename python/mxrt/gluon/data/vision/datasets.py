@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...._np_mode import is_np_array, made_here
+from ...._scopes.np_mode import is_np_array, made_here
 from ....base import MXNetDataError, MXNetFileNotFoundError, data_dir, warn
 from ....ndarray import NDArray, array
 from ..dataset import Dataset, RecordFileDataset, _DownloadedDataset

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
-from ._native import patched, start_thread
-from .base import MXNetTimeoutError
+from ..base import MXNetTimeoutError
+from .native import patched, start_thread
 
 __all__ = ["ThreadWorkers", "timed_out"]
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import _mxrt
+from .. import _mxrt
 
 __all__ = [
     "ArrayScope",

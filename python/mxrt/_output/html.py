@@ -10,14 +10,14 @@ from collections.abc import Collection, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from . import _mxrt
+from .. import _mxrt
 
 if TYPE_CHECKING:
-    from .base import MXNetError
-    from .gluon import Block, Parameter, SymbolBlock
-    from .ndarray import NDArray
-    from .ndarray._sparse_arrays import BaseSparseNDArray
-    from .symbol import Symbol
+    from ..base import MXNetError
+    from ..gluon import Block, Parameter, SymbolBlock
+    from ..ndarray import NDArray
+    from ..ndarray._sparse_arrays import BaseSparseNDArray
+    from ..symbol import Symbol
 
 __all__ = ["Figures", "PlanText", "of_array", "of_block", "of_error", "of_layers", "of_sparse", "of_symbol", "size_of"]
 
@@ -55,7 +55,7 @@ def ready_soon(array: NDArray) -> bool:
 
 def of_array(array: NDArray) -> str:
     """An array: type, shape, context and value, as far as it is known now."""
-    from .base import MXNetError
+    from ..base import MXNetError
 
     name = type(array).__name__
     if not ready_soon(array):
@@ -111,7 +111,7 @@ class PlanText(str):
         return PlanText, (self.report,)
 
     def _repr_html_(self) -> str:
-        from .cli._page import page
+        from ..cli._page import page
 
         frame = "width:100%;height:40rem;border:0"
         return f'<iframe sandbox="" style="{frame}" srcdoc="{escape(page(self.report))}"></iframe>'
@@ -153,7 +153,7 @@ def size_of(parameters: Collection[Parameter]) -> str:
 
     import numpy as np
 
-    from ._dtypes import dtype_class, dtype_name
+    from .._values.dtypes import dtype_class, dtype_name
 
     sized = [(one, math.prod(one.shape)) for one in parameters if one.shape and min(one.shape) > 0]
     kinds = sorted({dtype_name(one.dtype) for one in parameters})
@@ -166,7 +166,7 @@ def of_sparse(array: BaseSparseNDArray) -> str:
     """A sparse array: type, shape, context and, where they are known now, how many values it
     stores.
     """
-    from .base import MXNetError
+    from ..base import MXNetError
 
     name = type(array).__name__
     facts: list[tuple[str, object]] = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import MXNetShapeError, MXNetTypeError, MXNetValueError
+from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError
 
 __all__ = ["LARGEST", "check_extents", "extents", "read_extents"]
 

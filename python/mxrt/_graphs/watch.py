@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _mxrt
-from ._training import training_form
-from .ndarray import NDArray
-from .ndarray._handles import handled
-from .symbol import Symbol
+from .. import _mxrt
+from ..ndarray import NDArray
+from ..ndarray._handles import handled
+from ..symbol import Symbol
+from .training import training_form
 
 __all__ = ["Seen", "Watch", "show_operators"]
 

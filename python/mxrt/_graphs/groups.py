@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _mxrt
-from .base import MXNetDeviceError, MXNetNotImplementedError, MXNetTypeError, MXNetValueError
-from .context import Context, checked_context
+from .. import _mxrt
+from ..base import MXNetDeviceError, MXNetNotImplementedError, MXNetTypeError, MXNetValueError
+from ..context import Context, checked_context
 
 if TYPE_CHECKING:
-    from .symbol import Symbol
+    from ..symbol import Symbol
 
 __all__ = ["device_of", "groups_of_contexts", "on_one_device", "places"]
 

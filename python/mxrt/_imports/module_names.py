@@ -307,7 +307,7 @@ _CONTENT = vars(ModuleType)["__dict__"]
 def _found(target: str) -> Any:
     module, _, attribute = target.partition(":")
     # That module imports this one.
-    from ._imports import load
+    from . import load
 
     found = load(module) if module.startswith("mxrt") else importlib.import_module(module)
     return getattr(found, attribute) if attribute else found

@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from ._locks import fork_safe_lock
-from ._module_names import attach
-from ._native import allocate_lock, get_ident
+from .._system.locks import fork_safe_lock
+from .._system.native import allocate_lock, get_ident
+from .module_names import attach
 
 __all__ = ["load"]
 

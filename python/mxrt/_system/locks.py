@@ -6,7 +6,7 @@ import os
 import weakref
 from typing import Any
 
-from ._native import RLock
+from .native import RLock
 
 __all__ = ["fork_safe_lock"]
 

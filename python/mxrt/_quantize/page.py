@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from ._page_style import STYLE, breakable
-from .cli._out import megabytes
+from .._output.page_style import STYLE, breakable
+from ..cli._out import megabytes
 
 __all__ = ["page", "percent"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .symbol import Symbol
+    from ..symbol import Symbol
 
 __all__ = ["Layer", "described_inputs", "extents_needed", "layers_of", "macs"]
 

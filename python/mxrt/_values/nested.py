@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .base import MXNetTypeError
+from ..base import MXNetTypeError
 
 __all__ = ["FormatError", "flatten", "regroup"]
 

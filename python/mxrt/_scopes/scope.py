@@ -7,7 +7,7 @@ import warnings  # noqa: F401 (a name of MXNet's module)
 from collections.abc import Callable
 from typing import Any
 
-from .base import MXNetDeprecationWarning, warn
+from ..base import MXNetDeprecationWarning, warn
 
 __all__ = ["Scope", "deprecated"]
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from .base import MXNetValueError
-from .ndarray import NDArray
-from .ndarray import random as array_random
+from ..base import MXNetValueError
+from ..ndarray import NDArray
+from ..ndarray import random as array_random
 
 __all__ = ["OF_STRINGS", "OF_VARIABLES", "ByName", "bilinear", "filler"]
 

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import _temporary
-from .base import MXNetDataError
+from ..base import MXNetDataError
+from . import temporary
 
 __all__ = ["whole", "whole_model"]
 
@@ -30,7 +30,7 @@ def whole(target: str | os.PathLike[str]) -> Iterator[Path]:
         return
     place = Path(os.path.realpath(target))
     unfinished = place.with_name(f".{place.name[:_NAME_CHARS]}.{os.getpid()}.part")
-    with _temporary.file(unfinished):
+    with temporary.file(unfinished):
         yield unfinished
         if place.exists():
             shutil.copymode(place, unfinished)

@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from . import _mxrt
-from ._locks import fork_safe_lock
-from ._native import local, patched, start_thread
+from .. import _mxrt
+from .._system.locks import fork_safe_lock
+from .._system.native import local, patched, start_thread
 
 __all__ = ["Awaitable"]
 

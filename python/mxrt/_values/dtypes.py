@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import warn
+from ..base import warn
 
 __all__ = ["as_float32", "dtype_class", "dtype_name", "operator_dtype", "warn_of_changed"]
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from . import _mxrt, _namespaces
-from ._dtypes import operator_dtype
-from .base import _Null, no_training_attribute
+from .. import _mxrt
+from .._values.dtypes import operator_dtype
+from ..base import _Null, no_training_attribute
+from . import namespaces
 
 __all__ = ["Binding", "Namespace", "WholeModule", "module_functions", "operator_names"]
 
@@ -195,7 +196,7 @@ class Namespace:
     def find(self, name: str) -> Any:
         """The function of this name, for a module's ``__getattr__``."""
         if not name.startswith("__"):
-            for candidate in _namespaces.candidates(self.section, name):
+            for candidate in namespaces.candidates(self.section, name):
                 operator = _mxrt.get_operator(candidate)
                 if operator is not None:
                     import sys
@@ -203,7 +204,7 @@ class Namespace:
                     function = self.make(operator, name, self.module)
                     setattr(sys.modules[self.module], name, function)
                     return function
-        if any(map(_mxrt.belongs_to_training, _namespaces.candidates(self.section, name))):
+        if any(map(_mxrt.belongs_to_training, namespaces.candidates(self.section, name))):
             raise no_training_attribute(f"{self.module}.{name}")
         text = f"module '{self.module}' has no attribute '{name}'"
         raise AttributeError(text if name.startswith("__") else text + self._about(name))
@@ -214,8 +215,8 @@ class Namespace:
         from importlib import resources
         from sys import modules
 
-        known = resources.files(__package__).joinpath("_mxnet_operators.txt").read_text("ascii").split()
-        if not set(known).isdisjoint(_namespaces.candidates(self.section, name)):
+        known = resources.files(__package__).joinpath("mxnet_operators.txt").read_text("ascii").split()
+        if not set(known).isdisjoint(namespaces.candidates(self.section, name)):
             return f": {name} is an operator of MXNet that mxrt does not have yet"
         here = [*vars(modules[self.module]), *self.names()]
         lower = {one.lower(): one for one in here if not one.startswith("__")}
@@ -224,7 +225,7 @@ class Namespace:
 
     def names(self) -> list[str]:
         """The names of all functions that can be made here."""
-        return _namespaces.names(self.section, operator_names())
+        return namespaces.names(self.section, operator_names())
 
 
 class WholeModule(ModuleType):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from . import _ALIASES
-from ._imports import load
+from .. import _ALIASES
+from . import load
 
 __all__ = ["StandIn", "install"]
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._dtypes import dtype_name
-from ._groups import places
-from ._np_mode import is_np_shape
-from .base import MXNetShapeError, MXNetTypeError, MXNetValueError
-from .context import Context
-from .executor import Executor
-from .ndarray import NDArray
-from .ndarray.sparse import empty as stored_empty
+from .._scopes.np_mode import is_np_shape
+from .._values.dtypes import dtype_name
+from ..base import MXNetShapeError, MXNetTypeError, MXNetValueError
+from ..context import Context
+from ..executor import Executor
+from ..ndarray import NDArray
+from ..ndarray.sparse import empty as stored_empty
+from .groups import places
 
 if TYPE_CHECKING:
-    from .symbol import Symbol
+    from ..symbol import Symbol
 
 __all__ = ["bind", "shared_arrays", "simple_bind", "storage_of_variables"]
 

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _temporary, ndarray
-from ._dtypes import dtype_name
-from ._whole import whole_model
-from .base import MXNetTypeError, MXNetValueError
-from .context import cpu
-from .contrib import _calibration, _quantize_graph, _stored_weights, quantization
-from .contrib._quantize_graph import Node
-from .ndarray import NDArray
-from .symbol import Group, Symbol
+from .. import ndarray
+from .._system import temporary
+from .._system.whole import whole_model
+from .._values.dtypes import dtype_name
+from ..base import MXNetTypeError, MXNetValueError
+from ..context import cpu
+from ..contrib import _calibration, _quantize_graph, _stored_weights, quantization
+from ..contrib._quantize_graph import Node
+from ..ndarray import NDArray
+from ..symbol import Group, Symbol
 
 if TYPE_CHECKING:
-    from .gluon import SymbolBlock
+    from ..gluon import SymbolBlock
 
 __all__ = ["Model", "Quantized", "budget_of", "quantize", "quantize_model"]
 
@@ -97,9 +98,9 @@ class Quantized:
     @property
     def net(self) -> SymbolBlock:
         """The model as a block."""
-        from .gluon import SymbolBlock
+        from ..gluon import SymbolBlock
 
-        with _temporary.folder() as folder:
+        with temporary.folder() as folder:
             path = os.path.join(folder, "quantized")
             self.save(path)
             inputs = self.report["inputs"]
@@ -107,7 +108,7 @@ class Quantized:
 
     def page(self) -> str:
         """The report as one page of HTML that needs no other file."""
-        from ._quantize_page import page
+        from .page import page
 
         return page(self.report)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _mxrt
+from .. import _mxrt
 
 if TYPE_CHECKING:
-    from .symbol import Symbol
+    from ..symbol import Symbol
 
 __all__ = ["CUSTOM_TRAINS", "training_form"]
 

@@ -1,0 +1,1 @@
+"""Parts of executors and blocks: arrays to bind, groups, layers, results in between."""

@@ -1,0 +1,1 @@
+"""Functions and methods of operators, made from the registry."""

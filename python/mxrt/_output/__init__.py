@@ -1,0 +1,1 @@
+"""Texts for users: log messages, codes of errors, progress, pages."""

@@ -1,0 +1,1 @@
+"""Services of the operating system: threads, locks, temporary folders, files written whole."""
