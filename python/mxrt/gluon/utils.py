@@ -132,8 +132,6 @@ class Hooks(dict[int, Callable[..., Any]]):
     the block, which an OrderedDict does not bear without the interpreter's lock.
     """
 
-    __slots__ = ("__weakref__",)
-
 
 class HookHandle:
     """A handle that removes a hook: by ``detach``, or at the end of a ``with`` block."""
