@@ -128,10 +128,26 @@ def test_the_transpose_of_less_than_two_axes_is_the_array_itself(mx) -> None:
     assert square.asnumpy().sum() == 0
 
 
-def test_true_and_false_as_indices_are_one_and_zero(mx) -> None:
+def test_true_and_false_next_to_integers_are_one_and_zero(mx) -> None:
     array = mx.nd.array([[1, 2], [3, 4]])
     assert array[True].asnumpy().tolist() == [3, 4]
     assert array[False].asnumpy().tolist() == [1, 2]
+    assert array[1, False].asscalar() == 3
+
+
+@pytest.mark.parametrize("key", [np.s_[:, True], np.s_[:, False], np.s_[..., True], np.s_[True, None], np.s_[1:, True]])
+def test_a_boolean_next_to_slices_is_a_mask(mx, key) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert same(mx.nd.array(values)[key], values[key], True)
+
+
+@pytest.mark.parametrize("key", [True, False, np.s_[:, True], np.s_[:, False], np.s_[1, True], np.s_[True, True]])
+def test_a_boolean_is_a_mask_where_a_part_is_assigned(mx, key) -> None:
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    array = mx.nd.array(values)
+    array[key] = 9
+    values[key] = 9
+    assert np.array_equal(array.asnumpy(), values)
 
 
 def test_an_array_may_be_assigned_from_its_own_parts(mx) -> None:

@@ -18,11 +18,16 @@ from ._positions import strides_of
 Region: TypeAlias = tuple[int, list[tuple[int, int]]]
 
 
-def is_basic(key: Any) -> bool:
-    """Whether a key consists of integers (``True`` is 1, as in MXNet), slices, ``None`` and ``...``
-    only.
+def is_basic(key: Any, assigned: bool = False) -> bool:
+    """Whether a key consists of integers, slices, ``None`` and ``...`` only.
+
+    A boolean is 0 or 1 if it is read and next to integers alone, as in MXNet. Everywhere else it is
+    a mask without axes, as in NumPy.
     """
     parts = key if isinstance(key, tuple) else (key,)
+    kinds = set(map(type, parts))
+    if bool in kinds and (assigned or not kinds <= {bool, int}):
+        return False
     return all(part is None or isinstance(part, (slice, EllipsisType, int, np.integer)) for part in parts)
 
 

@@ -70,7 +70,7 @@ class Parts(_mxrt.NDArrayBase):
         if not self.shape and isinstance(key, slice) and key == slice(None):
             # All of an array without axes, which has none to be sliced.
             key = ()
-        if indexing.is_basic(key):
+        if indexing.is_basic(key, assigned=True):
             region, values = indexing.basic_assignment(self.shape, key, source.shape)
             _mxrt.copy_region(self, region, source, values)
             return
