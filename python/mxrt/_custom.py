@@ -55,10 +55,13 @@ class Adapter:
         self._idle: OrderedDict[Any, list[CustomOp]] = OrderedDict()
 
     def _names(self, method: str) -> list[str]:
-        names = getattr(self.prop, method)()
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise MXNetTypeError(f"{method} of '{self.op_type}' must return a list of names, not {names!r}")
-        return list(names)
+        found = getattr(self.prop, method)()
+        if isinstance(found, Iterable) and not isinstance(found, str):
+            names = list(found)
+            if all(isinstance(name, str) for name in names):
+                return names
+        hint = "; is a return missing?" if found is None else ""
+        raise MXNetTypeError(f"{method} of '{self.op_type}' must return a list of names, not {found!r}{hint}")
 
     def _three(self, method: str, known: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """The results of an inferring method: for arguments, outputs and states."""

@@ -215,6 +215,8 @@ def shapes_of(value):
         ({"infer_type": lambda self, in_type: ([np.float64], [np.float32])}, "float64"),
         ({"list_arguments": lambda self: "data"}, "must return a list of names"),
         ({"list_outputs": lambda self: [1]}, "must return a list of names"),
+        ({"list_arguments": lambda self: None}, "list_arguments of 'wrong' .*, not None; is a return missing?"),
+        ({"list_auxiliary_states": lambda self: 3}, "list_auxiliary_states of 'wrong' .*, not 3, in"),
         ({"__init__": lambda self, **kwargs: 1 / 0}, "ZeroDivisionError"),
     ],
 )
