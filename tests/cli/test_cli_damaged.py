@@ -75,6 +75,7 @@ def damaged_npz() -> dict[str, bytes]:
     with zipfile.ZipFile(file, "w") as archive:
         for name in ("data", "label", OUTPUT):
             archive.writestr(f"{name}.npy", DAMAGED_NPY["not closed"])
+    twice = npz(data=values, datb=values + 1, label=labels, **{OUTPUT: np.zeros((3, 10), "f4")})
     return {
         "packed": bytes(packed),
         "encrypted": patched(plain, 6, 8, b"\x01"),
@@ -82,6 +83,7 @@ def damaged_npz() -> dict[str, bytes]:
         "without its list": plain.replace(b"PK\x01\x02", b"XXXX", 1),
         "truncated": plain[: len(plain) // 2],
         "damaged arrays": file.getvalue(),
+        "two of a name": twice.replace(b"datb.npy", b"data.npy"),
     }
 
 

@@ -124,7 +124,12 @@ class Archive:
             entries = self._archive.infolist()
         if sum(entry.file_size for entry in entries) > MOST_BYTES:
             raise ModelError(f"'{name}' unpacks to more than {MOST_BYTES} bytes; expected arrays of one batch")
-        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in entries}
+        self._entries: dict[str, zipfile.ZipInfo] = {}
+        for entry in entries:
+            array = entry.filename.removesuffix(".npy")
+            if array in self._entries:
+                raise ModelError(f"'{name}' has two arrays '{array}'; expected one, as numpy.savez writes")
+            self._entries[array] = entry
 
     def _reading(self) -> contextlib.AbstractContextManager[None]:
         return _reading(self._name, ".npz", "numpy.savez")
