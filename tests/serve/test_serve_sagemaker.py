@@ -402,6 +402,12 @@ def test_the_option_follows_the_variables_of_the_platform(mx) -> None:
         assert f"\n{line}" in f"\n{printed}", printed
     printed = mxrt("serve", "--sagemaker", "--print-config", env={"SAGEMAKER_MULTI_MODEL": "true"}).stdout
     assert 'sagemaker = "models"' in printed and "port = 8080" in printed
+    for text, role in (("False", "model"), ("TRUE", "models")):
+        printed = mxrt("serve", "--sagemaker", model, "--print-config", env={"SAGEMAKER_MULTI_MODEL": text}).stdout
+        assert f'sagemaker = "{role}"' in printed, printed
+    refused = mxrt("serve", "--sagemaker", model, env={"SAGEMAKER_MULTI_MODEL": "maybe"})
+    assert refused.returncode == 2
+    assert "SAGEMAKER_MULTI_MODEL is 'maybe'; expected true or false" in refused.stderr
     printed = mxrt("serve", "--sagemaker", model, "--port", "9", "--print-config").stdout
     assert "port = 9" in printed
     refused = mxrt("serve", "--sagemaker", model, env={"SAGEMAKER_BIND_TO_PORT": "http"})

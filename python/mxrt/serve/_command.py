@@ -387,7 +387,10 @@ def _with_script(args: argparse.Namespace, config: Any) -> Any:
 
 
 def _serves_many() -> bool:
-    return os.environ.get("SAGEMAKER_MULTI_MODEL", "").lower() == "true"
+    text = os.environ.get("SAGEMAKER_MULTI_MODEL", "")
+    if text.lower() not in ("", "true", "false"):
+        raise MXNetValueError(f"SAGEMAKER_MULTI_MODEL is '{text}'; expected true or false")
+    return text.lower() == "true"
 
 
 def _as_container(config: Any) -> None:
