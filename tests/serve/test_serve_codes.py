@@ -55,12 +55,24 @@ def test_objects_of_a_request_are_no_lists_and_may_be_null(server, good) -> None
     good()
 
 
-def test_the_failure_of_a_hook_has_a_code(mx, tmp_path) -> None:
-    (tmp_path / "hooks.py").write_text("def preprocess(request): raise KeyError('a secret')\n")
+@pytest.mark.parametrize(
+    ("made", "code", "words"),
+    [
+        ("[][0]", (500, "MX-HOOK"), "IndexError: list index out of range"),
+        ("np.zeros((1, 1, 8, 8))", (500, "MX-HOOK"), "a hook made 'data' of the type FP64; the model takes FP32"),
+        ("[[1, 2], [3]]", (500, "MX-HOOK"), "'' is no array"),
+        ("{'pixels': np.zeros((1, 1, 8, 8), 'f4')}", (500, "MX-HOOK"), "the model has no input 'pixels'"),
+        # What the client sent decides about the shape.
+        ("np.zeros((1, 1, len(request.body), 8), 'f4')", (400, "MX-SHAPE"), ""),
+    ],
+)
+def test_what_a_hook_makes_wrong_is_no_fault_of_the_client(mx, tmp_path, capfd, made, code, words) -> None:
+    (tmp_path / "hooks.py").write_text(f"import numpy as np\ndef preprocess(request): return {made}\n")
     served = model(mx, "digits_cnn")
     served.settings["hooks"] = tmp_path / "hooks.py"
     with mx.serve.Server({"digits": served}, port=0) as server:
-        assert refused(server, "/models/digits/infer", "x") == (500, "MX-HOOK")
+        assert refused(server, "/models/digits/infer", "x") == code
+    assert words in capfd.readouterr().err
 
 
 def test_a_hook_whose_answer_json_cannot_have_has_failed(mx, tmp_path) -> None:

@@ -169,7 +169,10 @@ def _all_parts(made: Any) -> list[_Parts]:
 def _parts(name: str, made: Any) -> _Parts:
     if hasattr(made, "asnumpy"):
         made = made.asnumpy()
-    array = np.asarray(made)
+    try:
+        array = np.asarray(made)
+    except ValueError as error:  # no fault of the request
+        raise TypeError(f"'{name}' is no array: {error}") from None
     if array.dtype.kind in "OSU":
         if not isinstance(made, np.ndarray):
             array = np.array(made, object)  # numpy's own strings lose zeros at their ends

@@ -101,19 +101,16 @@ impl Interface {
         Most { inputs: self.inputs.len(), outputs: self.outputs.len() }
     }
 
-    /// Checks the type of the input of this name, and returns its number.
-    fn input(&self, model: &Model, name: &str, tensor: &WireTensor) -> Result<usize, Refusal> {
-        let found = self.input_names.get(name).copied();
-        let number = found.ok_or_else(|| {
+    /// Returns the number of the input of this name.
+    fn input(&self, model: &Model, name: &str) -> Result<usize, Refusal> {
+        self.input_names.get(name).copied().ok_or_else(|| {
             if !model.decodes && model.csr_named(name).is_some() {
                 let parts = feed::parts_of(&short(name));
                 return Refusal::invalid(format!("the input '{}' is a csr matrix: give {parts}", short(name)));
             }
             let names: Vec<&String> = self.inputs.iter().map(|input| &input.name).collect();
             Refusal::invalid(format!("the model has no input '{}'; its inputs are {}", short(name), listed(&names)))
-        })?;
-        self.inputs[number].check(tensor)?;
-        Ok(number)
+        })
     }
 
     /// Finds the output of this name, or that of the node of this name, as `MXPredCreatePartialOut`
@@ -140,7 +137,8 @@ impl Interface {
         let mut numbers = Vec::with_capacity(self.inputs.len());
         let mut given = vec![false; self.inputs.len()];
         for (name, tensor) in inputs {
-            let number = self.input(model, name, &tensor)?;
+            let number = self.input(model, name)?;
+            self.inputs[number].check(&tensor)?;
             if std::mem::replace(&mut given[number], true) {
                 return Err(Refusal::invalid(format!("the input '{name}' is given twice")));
             }
@@ -184,6 +182,17 @@ impl Model {
         outputs: Option<&[&str]>,
     ) -> Result<Signature, Refusal> {
         self.offered.signature(self, inputs, outputs)
+    }
+
+    /// Checks the name and element type of an array that a hook made. A wrong one is an error of the
+    /// hook, whatever the client sent; a wrong shape may be the client's.
+    pub(crate) fn check_made(&self, name: &str, made: Datatype) -> Result<(), String> {
+        let number = self.own.input(self, name).map_err(|refusal| refusal.message)?;
+        let wanted = self.own.inputs[number].datatype;
+        if made == wanted {
+            return Ok(());
+        }
+        Err(format!("a hook made '{name}' of the type {}; the model takes {}", made.name(), wanted.name()))
     }
 
     /// Resolves the model's own inputs, which files hold and hooks make. Returns their numbers.

@@ -54,6 +54,7 @@ pub(crate) fn part(model: &Model, made: HookArray) -> Result<TensorPart, HookErr
     let Datatype::Number(dtype) = made.datatype else {
         return Err(HookError::Failed(format!("'{name}' has strings; the inputs of a model are numbers")));
     };
+    model.check_made(&name, made.datatype).map_err(HookError::Failed)?;
     let tensor = TensorType::new(dtype, Shape::from(made.shape));
     if tensor.checked_bytes() != Some(made.bytes.len()) {
         let bytes = made.bytes.len();
