@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         metric,
         monitor,
         numpy,
+        numpy_dispatch_protocol,
         numpy_extension,
         onnx,
         operator,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from . import numpy_extension as npx
     from . import visualization as viz
     from ._quantize.budget import Quantized
+    from .symbol import numpy as np_symbol
 
 __all__ = [
     "AttrScope",
@@ -133,9 +135,11 @@ __all__ = [
     "np",
     "np_array",
     "np_shape",
+    "np_symbol",
     "npx",
     "num_gpus",
     "numpy",
+    "numpy_dispatch_protocol",
     "numpy_extension",
     "onnx",
     "operator",
@@ -177,9 +181,8 @@ __mxnet_version__ = "1.9.1"
 # Modules that are imported when a program first asks for them.
 _LAZY = (
     *("callback", "contrib", "executor_manager", "image", "kvstore", "library", "log", "lr_scheduler"),
-    *("metric", "monitor", "numpy", "numpy_extension", "onnx", "operator", "optimizer", "recordio", "registry"),
-    *("rnn", "rtc", "serve"),
-    *("subgraph", "test_utils", "visualization"),
+    *("metric", "monitor", "numpy", "numpy_dispatch_protocol", "numpy_extension", "onnx", "operator", "optimizer"),
+    *("recordio", "registry", "rnn", "rtc", "serve", "subgraph", "symbol.numpy", "test_utils", "visualization"),
 )
 # Short names of modules, and the modules.
 _ALIASES = {
@@ -190,6 +193,7 @@ _ALIASES = {
     "mon": "monitor",
     "nd": "ndarray",
     "np": "numpy",
+    "np_symbol": "symbol.numpy",
     "npx": "numpy_extension",
     "rnd": "random",
     "sym": "symbol",

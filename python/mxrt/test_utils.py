@@ -15,6 +15,7 @@ import numpy as np
 import numpy.random as rnd
 import numpy.testing as npt
 
+from ._testing.blocks import check_gluon_hybridize_consistency
 from ._testing.compare import (
     almost_equal,
     assert_allclose,
@@ -41,6 +42,14 @@ from ._testing.compare import (
     same_array,
 )
 from ._testing.data import get_bz2_data, get_cifar10, get_mnist, get_mnist_iterator, get_mnist_ubyte, get_zip_data
+from ._testing.matrices import (
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
+    shuffle_csr_column_indices,
+)
 from ._testing.random import (
     chi_square_check,
     create_2d_tensor,
@@ -89,6 +98,7 @@ __all__ = [
     "assign_each",
     "assign_each2",
     "check_consistency",
+    "check_gluon_hybridize_consistency",
     "check_numeric_gradient",
     "check_speed",
     "check_symbolic_backward",
@@ -131,6 +141,11 @@ __all__ = [
     "is_op_runnable",
     "list_gpus",
     "mean_check",
+    "new_matrix_with_real_eigvals_2d",
+    "new_matrix_with_real_eigvals_nd",
+    "new_orthonormal_matrix_2d",
+    "new_sym_matrix_with_real_eigvals_2d",
+    "new_sym_matrix_with_real_eigvals_nd",
     "np_reduce",
     "numeric_grad",
     "rand_coord_2d",
@@ -148,6 +163,7 @@ __all__ = [
     "same_symbol_structure",
     "set_default_context",
     "setenv",
+    "shuffle_csr_column_indices",
     "simple_forward",
     "use_np",
     "var_check",

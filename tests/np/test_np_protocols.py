@@ -27,7 +27,7 @@ def numpy_interface(mx: Any) -> Any:
 def test_the_ufuncs_that_mxnet_computes_are_those_of_its_list(mx: Any) -> None:
     from mxrt.numpy import _protocols
 
-    assert sorted(_protocols._UFUNCS) == DISPATCHED
+    assert sorted(_protocols.UFUNCS) == DISPATCHED
     assert all(hasattr(mx.np, name) for name in DISPATCHED)
 
 
@@ -64,3 +64,21 @@ def test_factors_are_those_of_numpy(mx: Any) -> None:
     square = mx.np.array(values[:2])
     assert type(onp.linalg.det(square)) is onp.float32
     onp.testing.assert_array_equal(onp.rot90(square).asnumpy(), onp.rot90(values[:2]))
+
+
+def test_the_functions_that_mx_np_computes_are_listed(mx: Any) -> None:
+    protocol = mx.numpy_dispatch_protocol
+    assert set(DISPATCHED) == set(protocol._NUMPY_ARRAY_UFUNC_LIST)
+    for name in protocol._NUMPY_ARRAY_FUNCTION_LIST:
+        space, _, last = f"np.{name}".rpartition(".")
+        assert callable(getattr(mx.np.linalg if space == "np.linalg" else mx.np, last)), name
+
+
+def test_a_failing_function_of_a_protocol_is_named(mx: Any) -> None:
+    @mx.numpy_dispatch_protocol.with_array_function_protocol
+    def summed(x: Any) -> Any:
+        assert type(onp.sum(x)) is mx.np.ndarray
+
+    summed(mx.np.ones(3))
+    with pytest.raises(RuntimeError, match="summed, which needs NumPy's array function protocol, failed"):
+        summed(onp.ones(3))

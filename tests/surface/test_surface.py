@@ -42,7 +42,7 @@ MISSING: dict[str, str] = {
     # Modules at the top.
     **dict.fromkeys(["api", "ndarray_doc", "symbol_doc", "notebook", "tvmop"], "internal to MXNet"),
     **dict.fromkeys(
-        ["np_symbol", "numpy_dispatch_protocol", "numpy_op_fallback", "numpy_op_signature"],
+        ["numpy_op_fallback", "numpy_op_signature"],
         "internal to MXNet's numpy interface",
     ),
     **dict.fromkeys(["th", "torch"], "MXNet's bridge to Torch 7 is not part of this build"),

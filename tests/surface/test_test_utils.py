@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -116,3 +118,43 @@ def test_small_helpers_of_tests(mx) -> None:
     assert utils.get_tolerance(half, None, utils.default_rtols()) == 1e-2
     assert utils.get_tolerance(half, {np.dtype("float16"): 0.5}, {}) == 0.5
     assert utils.get_identity_mat_batch(2).asnumpy().tolist() == [[[1, 0], [0, 1]]] * 2
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 5, 5), (0, 2, 2), (2, 0, 0)])
+def test_matrices_have_the_eigenvalues_that_their_names_say(mx, shape) -> None:
+    utils = mx.test_utils
+    made, symmetric = utils.new_matrix_with_real_eigvals_nd(shape), utils.new_sym_matrix_with_real_eigvals_nd(shape)
+    assert made.shape == symmetric.shape == shape
+    assert np.array_equal(symmetric, symmetric.swapaxes(-1, -2))
+    for place in np.ndindex(*shape[:-2]):
+        for matrix in (made[place], symmetric[place]):
+            found = np.linalg.eigvals(matrix)
+            assert np.abs(found.imag).max(initial=0) < 1e-6 and np.abs(found.real).max(initial=0) < 10 + 1e-6, found
+    assert utils.new_matrix_with_real_eigvals_2d(3).shape == (3, 3)
+    basis = utils.new_orthonormal_matrix_2d(6)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(6), atol=1e-12)
+
+
+def test_columns_of_a_csr_matrix_are_shuffled_within_rows(mx) -> None:
+    csr = SimpleNamespace(indptr=np.array([0, 0, 40, 43]), indices=np.arange(43))
+    mx.test_utils.shuffle_csr_column_indices(csr)
+    assert sorted(csr.indices[:40]) == list(range(40)) and sorted(csr.indices[40:]) == [40, 41, 42]
+    assert list(csr.indices[:40]) != list(range(40))
+
+
+def test_a_block_is_compared_with_itself_hybridized_and_with_numpy(mx) -> None:
+    check, nn = mx.test_utils.check_gluon_hybridize_consistency, mx.gluon.nn
+    data = [mx.nd.array([[1, -2, 3]])]
+    check(lambda prefix: nn.Dense(4, prefix=prefix), data, test_grad=False)
+    check(lambda prefix: nn.HybridLambda("relu", prefix=prefix), data, lambda x: np.maximum(x, 0), test_grad=False)
+    with pytest.raises(AssertionError, match="numpy_func"):
+        check(lambda prefix: nn.HybridLambda("relu", prefix=prefix), data, lambda x: x, test_grad=False)
+
+    class Undecided(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return x + (1 if F is mx.nd else 0)
+
+    with pytest.raises(AssertionError, match="hybridized"):
+        check(Undecided, data, test_grad=False)
+    with pytest.raises(mx.base.TrainingNotSupportedError, match="test_grad"):
+        check(lambda prefix: nn.Dense(4, prefix=prefix), data)

@@ -146,7 +146,8 @@ _NAMES = {
     "mxrt.executor_manager": "DataDesc DataParallelExecutorGroup cpu logging mx_real_t nd np",
     "mxrt.gluon.block": (
         "MXNetError NDArray Symbol _brief_print_list _mx_np _mx_npx _name copy defaultdict "
-        "initializer is_np_array json load_json mx_real_t ndarray np np_array np_shape symbol "
+        "initializer is_np_array json load_json mx_real_t ndarray np np_array np_shape "
+        "np_symbol=mxrt.symbol.numpy symbol "
         "threading"
     ),
     "mxrt.gluon.contrib.cnn.conv_layers": "numeric_types symbol",
@@ -283,7 +284,7 @@ _NAMES = {
     ),
     "mxrt.test_utils": (
         "Features OrderedDict _STORAGE_TYPE_STR_TO_ID bz2 errno get_cuda_compute_capability gzip "
-        "numbers platform requests struct traceback zipfile"
+        "np_symbol=mxrt.symbol.numpy:_Symbol numbers platform requests struct traceback zipfile"
     ),
     "mxrt.util": "ctypes functools inspect threading",
     "mxrt.visualization": "copy",

@@ -13,9 +13,9 @@ import numpy as onp
 
 from .multiarray import array, ndarray
 
-__all__ = ["FALLBACK", "FALLBACK_LINALG", "RENAMED", "call_function", "call_ufunc", "from_host"]
+__all__ = ["FALLBACK", "FALLBACK_LINALG", "FUNCTIONS", "RENAMED", "UFUNCS", "call_function", "call_ufunc", "from_host"]
 
-_FUNCTIONS = (
+FUNCTIONS = (
     "all any argmin argmax around round argsort sort append broadcast_arrays broadcast_to clip concatenate copy "
     "cumsum diag diagonal diagflat dot expand_dims fix flip flipud fliplr inner insert max amax mean min amin "
     "nonzero ones_like atleast_1d atleast_2d atleast_3d prod ravel repeat reshape roll split array_split hsplit "
@@ -28,7 +28,7 @@ _FUNCTIONS = (
 
 # Both lists are those of MXNet, with `divide`, as NumPy calls `true_divide` now. MXNet leaves the
 # rest to NumPy, whose results differ: `numpy.log1p` of integers is float64.
-_UFUNCS = frozenset(
+UFUNCS = frozenset(
     "absolute fabs add arctan2 copysign degrees hypot lcm subtract multiply true_divide divide negative power mod "
     "matmul rint sign exp log log2 log10 expm1 sqrt square cbrt reciprocal invert remainder sin cos tan sinh "
     "cosh tanh arcsin arccos arctan arcsinh arccosh arctanh maximum minimum ceil trunc floor bitwise_and bitwise_xor "
@@ -82,7 +82,7 @@ def _by_function() -> dict[Any, str]:
     if _names:
         return _names
     found: dict[Any, str] = {}
-    for name in _FUNCTIONS:
+    for name in FUNCTIONS:
         function: Any = onp
         for part in name.split("."):
             function = getattr(function, part, None)
@@ -122,7 +122,7 @@ def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> 
             raise ValueError("The `out` parameter must have exactly one ndarray")
         options["out"] = options["out"][0]
     name = ufunc.__name__
-    if name in _UFUNCS:
+    if name in UFUNCS:
         return _own(name)(*inputs, **options)
     out = options.pop("out", None)
     options = {key: to_host(value) for key, value in options.items()}
