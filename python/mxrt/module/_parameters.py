@@ -13,6 +13,7 @@ from ..context import Context
 from ..model import save_checkpoint
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from .base_module import Values
 
 if TYPE_CHECKING:
     from .executor_group import ExecutorsOfModule
@@ -122,25 +123,12 @@ class ParameterMethods:
         args, aux = self._held_params() or ({}, {})
         return dict(args), dict(aux)
 
-    def set_params(
-        self,
-        arg_params: Mapping[str, NDArray] | None,
-        aux_params: Mapping[str, NDArray] | None,
-        allow_missing: bool = False,
-        force_init: bool = True,
-        allow_extra: bool = False,
-    ) -> None:
-        """Gives the parameters values. All that are missing or of a wrong shape are listed in one
-        error. Values take the types that follow from those of the bound inputs, as in MXNet.
-
-        Values for no argument are left out, but with ``allow_missing=True`` they raise
-        MXNetValueError unless `allow_extra` is set too, as in MXNet.
-        """
+    def _set_params(self, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool) -> None:
         self._need_bind("set_params")
         if self.params_initialized and not force_init:
             warn("Parameters already initialized and force_init=False. set_params call ignored.")
             return
-        given_args, given_aux = dict(arg_params or {}), dict(aux_params or {})
+        given_args, given_aux = dict(args or {}), dict(aux or {})
         if allow_missing and not allow_extra:
             self._refuse_extra(given_args, given_aux)
         taken, missing, wrong = self._fitting(given_args, given_aux)
@@ -275,20 +263,9 @@ class ParameterMethods:
             raise MXNetShapeError(f"the shape of '{name}' is not known, so that it cannot be left out; give its value")
         return nd.zeros(shape, ctx=self._first_context)
 
-    def init_params(
-        self,
-        initializer: Any = None,
-        arg_params: Mapping[str, NDArray] | None = None,
-        aux_params: Mapping[str, NDArray] | None = None,
-        allow_missing: bool = False,
-        force_init: bool = False,
-        allow_extra: bool = False,
+    def _init_params(
+        self, initializer: Any, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool
     ) -> None:
-        """Gives parameters first values: those given, others as the initializer makes them.
-
-        Parameters and errors are those of ``set_params``; a module that has values keeps them
-        unless `force_init` is set.
-        """
         self._need_bind("init_params")
         if self.params_initialized and not force_init:
             warn("Parameters already initialized and force_init=False. init_params call ignored.")
@@ -297,12 +274,8 @@ class ParameterMethods:
 
         make = create(initializer or Uniform(0.01))
         attrs, shapes = self._symbol.attr_dict(), self._shapes_of_params()
-        args: dict[str, NDArray] = dict(arg_params or {})
-        aux: dict[str, NDArray] = dict(aux_params or {})
-        for names, given, found in (
-            (self._param_names, arg_params, args),
-            (self._aux_names, aux_params, aux),
-        ):
+        found_args, found_aux = dict(args or {}), dict(aux or {})
+        for names, given, found in ((self._param_names, args, found_args), (self._aux_names, aux, found_aux)):
             if given is not None and not allow_missing:
                 continue
             for name in names:
@@ -313,7 +286,7 @@ class ParameterMethods:
                     raise MXNetShapeError(f"Module.init_params: the shape of '{name}' is not known")
                 found[name] = nd.empty(shape, ctx=self._first_context)
                 make(InitDesc(name, attrs.get(name)), found[name])
-        self.set_params(args, aux)
+        self._set_params(found_args, found_aux, allow_missing=False, force_init=True, allow_extra=False)
 
     def _types_of_params(self) -> dict[str, Any]:
         """Types of arguments and auxiliary states, where those of the bound inputs tell them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from ..model import BatchEndParam
 from ..ndarray import NDArray
 from ._reading import ReadingAhead, checked_pad
 
-__all__ = ["BaseModule"]
+__all__ = ["BaseModule", "Values"]
+
+# Parameters by name, as programs give them.
+Values: TypeAlias = Mapping[str, NDArray] | None
 
 
 class BaseModule:
@@ -55,19 +58,6 @@ class BaseModule:
 
     # ---- what a kind of module has to provide ----------------------------------------------------
 
-    def bind(
-        self,
-        data_shapes: Any,
-        label_shapes: Any = None,
-        for_training: bool = True,
-        inputs_need_grad: bool = False,
-        force_rebind: bool = False,
-        shared_module: Any = None,
-        grad_req: Any = "write",
-    ) -> None:
-        """Fixes the shapes of the inputs."""
-        raise NotImplementedError
-
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Runs the model on a batch; ``get_outputs`` gives the results."""
         raise NotImplementedError
@@ -80,6 +70,67 @@ class BaseModule:
         """Arguments and auxiliary states by name."""
         raise NotImplementedError
 
+    def _bind(
+        self, data_shapes: Any, label_shapes: Any, for_training: bool, force_rebind: bool, shared_module: Any
+    ) -> None:
+        """Fixes the shapes of the inputs; see :meth:`bind`."""
+        raise NotImplementedError
+
+    def _init_params(
+        self, initializer: Any, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool
+    ) -> None:
+        """Gives parameters first values; see :meth:`init_params`."""
+        raise NotImplementedError
+
+    def _set_params(self, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool) -> None:
+        """Gives the parameters values; see :meth:`set_params`."""
+        self.init_params(None, args, aux, allow_missing, force_init, allow_extra)
+
+    # ---- what follows from it --------------------------------------------------------------------
+
+    def bind(
+        self,
+        data_shapes: Any,
+        label_shapes: Any = None,
+        for_training: bool = True,
+        inputs_need_grad: bool = False,
+        force_rebind: bool = False,
+        shared_module: Any = None,
+        grad_req: Any = "write",
+    ) -> None:
+        """Fixes the shapes of the inputs.
+
+        There are no gradients. Bound for training, as by default, ``forward`` computes what MXNet
+        computes then; ``predict``, ``score`` and ``forward(batch, is_train=False)`` infer.
+
+        Parameters
+        ----------
+        data_shapes : the data: ``DataDesc``, or pairs of name and shape
+        label_shapes : the labels, likewise; a Module without them fills labels with zeros
+        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
+            predict with ``forward(batch)``
+        inputs_need_grad : True is refused
+        force_rebind : binds a bound module again; without it that is a warning
+        shared_module : a Module that has parameters, of which this one has all: both share them, so
+            that what either is given later, both have; for Module only
+        grad_req : accepted; there are no gradients
+
+        Raises
+        ------
+        ValueError, or AssertionError of a PythonModule : names that are not those of the module
+        MXNetShapeError (a ValueError) : shapes that do not fit the symbol, or the parameters
+        AssertionError : a wrong `shared_module`, or one for a module of modules
+        TrainingNotSupportedError : training
+        """
+        if self.binded and not force_rebind:
+            self.logger.warning("Already bound, ignoring bind()")
+            return
+        if inputs_need_grad:
+            raise no_training(f"{type(self).__name__}.bind(inputs_need_grad=True)")
+        self._bind(data_shapes, label_shapes, for_training, force_rebind, shared_module)
+        self.for_training = bool(for_training)
+        self.binded = True
+
     def init_params(
         self,
         initializer: Any = None,
@@ -89,10 +140,20 @@ class BaseModule:
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Gives parameters first values: those given, others as the initializer makes them."""
-        raise NotImplementedError
+        """Gives parameters first values. A module that has values keeps them.
 
-    # ---- what follows from it --------------------------------------------------------------------
+        Parameters
+        ----------
+        initializer : for parameters that are not given
+        arg_params, aux_params : values by name
+        allow_missing : the initializer is for parameters that are missing there
+        force_init : parameters that have values get others
+        allow_extra : values for no parameter are left out
+
+        Errors are those of ``set_params``, and AssertionError if two modules of a SequentialModule
+        have a parameter of one name.
+        """
+        self._init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
 
     @property
     def symbol(self) -> Any:
@@ -107,8 +168,13 @@ class BaseModule:
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Gives the parameters values; see :meth:`init_params`."""
-        self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
+        """Gives the parameters values. All that are missing or of a wrong shape are listed in one
+        error. Values take the types that follow from those of the bound inputs, as in MXNet.
+
+        Values for no argument are left out, but with ``allow_missing=True`` they raise
+        MXNetValueError unless `allow_extra` is set too, as in MXNet.
+        """
+        self._set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
 
     def load_params(self, fname: str) -> None:
         """Reads values for all parameters from a file."""

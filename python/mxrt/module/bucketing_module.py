@@ -18,7 +18,7 @@ from ..symbol import load as load_symbol
 from ._batches import check_names
 from ._buckets import GivenSymbols, keys_as_numbers, saved_keys
 from ._parameters import NotBoundError
-from .base_module import BaseModule
+from .base_module import BaseModule, Values
 from .module import Module
 
 __all__ = ["BucketingModule"]
@@ -247,41 +247,17 @@ class BucketingModule(BaseModule):
 
     # ---- buckets ---------------------------------------------------------------------------------
 
-    def bind(
-        self,
-        data_shapes: Any,
-        label_shapes: Any = None,
-        for_training: bool = True,
-        inputs_need_grad: bool = False,
-        force_rebind: bool = False,
-        shared_module: Any = None,
-        grad_req: Any = "write",
+    def _bind(
+        self, data_shapes: Any, label_shapes: Any, for_training: bool, force_rebind: bool, shared_module: Any
     ) -> None:
-        """Fixes the shapes of the default bucket's inputs. There are no gradients.
-
-        Parameters
-        ----------
-        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
-            predict with ``forward(batch)``
-        inputs_need_grad : True is refused, with TrainingNotSupportedError
-        force_rebind : binds a bound module again; without it that is a warning
-        shared_module : refused, with AssertionError
-        grad_req : accepted; there are no gradients
-        """
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
-            return
         module = self._made(self._default_bucket_key)
-        module.bind(data_shapes, label_shapes, for_training, inputs_need_grad)
+        module.bind(data_shapes, label_shapes, for_training)
         if self._buckets and self.params_initialized:
             self._held = self.get_params()
         self._buckets = {self._default_bucket_key: module}
         self._current, self._mine = module, threading.local()
-        self.for_training: bool = module.for_training
-        self.binded = True
         if self._held is not None:
             module.set_params(*self._held)
             self._held = None
@@ -330,40 +306,16 @@ class BucketingModule(BaseModule):
             raise NotBoundError("BucketingModule: call bind(data_shapes=...) first")
         return self._buckets[self._default_bucket_key]
 
-    def set_params(
-        self,
-        arg_params: Mapping[str, NDArray] | None,
-        aux_params: Mapping[str, NDArray] | None,
-        allow_missing: bool = False,
-        force_init: bool = True,
-        allow_extra: bool = False,
-    ) -> None:
-        """Gives the parameters values, for all buckets; see :meth:`init_params`."""
-        self._default().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+    def _set_params(self, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool) -> None:
+        self._default().set_params(args, aux, allow_missing, force_init, allow_extra)
         self.params_initialized = True
 
-    def init_params(
-        self,
-        initializer: Any = None,
-        arg_params: Mapping[str, NDArray] | None = None,
-        aux_params: Mapping[str, NDArray] | None = None,
-        allow_missing: bool = False,
-        force_init: bool = False,
-        allow_extra: bool = False,
+    def _init_params(
+        self, initializer: Any, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool
     ) -> None:
-        """Gives parameters first values.
-
-        Parameters
-        ----------
-        initializer : for parameters that are not given
-        arg_params, aux_params : values by name
-        allow_missing : the initializer is for parameters that are missing there
-        force_init : parameters that have values get others
-        allow_extra : values for no parameter are left out
-        """
         if self.params_initialized and not force_init:
             return
-        self._default().init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self._default().init_params(initializer, args, aux, allow_missing, force_init, allow_extra)
         self.params_initialized = True
 
     def load_params(self, fname: str) -> None:

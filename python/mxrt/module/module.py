@@ -235,45 +235,10 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
 
     # ---- binding ---------------------------------------------------------------------------------
 
-    def bind(
-        self,
-        data_shapes: Any,
-        label_shapes: Any = None,
-        for_training: bool = True,
-        inputs_need_grad: bool = False,
-        force_rebind: bool = False,
-        shared_module: Any = None,
-        grad_req: Any = "write",
+    def _bind(
+        self, data_shapes: Any, label_shapes: Any, for_training: bool, force_rebind: bool, shared_module: Any
     ) -> None:
-        """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one.
-
-        There are no gradients. Bound for training, as by default, ``forward`` computes what MXNet
-        computes then; ``predict``, ``score`` and ``forward(batch, is_train=False)`` infer.
-
-        Parameters
-        ----------
-        data_shapes : the data: ``DataDesc``, or pairs of name and shape
-        label_shapes : the labels, likewise; without them labels are filled with zeros
-        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
-            predict with ``forward(batch)``
-        inputs_need_grad : True is refused
-        force_rebind : binds a bound module again; without it that is a warning
-        shared_module : a module that has parameters, of which this one has all: both share them,
-            so that what either is given later, both have
-        grad_req : accepted; there are no gradients
-
-        Raises
-        ------
-        ValueError : names that are not those of `data_names`
-        MXNetShapeError (a ValueError) : shapes that do not fit the symbol, or the parameters
-        AssertionError : `shared_module` is no module that is bound and has parameters
-        TrainingNotSupportedError : training
-        """
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
-            return
-        if inputs_need_grad:
-            raise no_training("Module.bind(inputs_need_grad=True)")
+        """Fixes the shapes of the inputs. ``forward`` follows when a batch has another one."""
         for context, groups in zip(
             self._context, groups_of_contexts(self._group2ctxs, len(self._context)), strict=True
         ):
@@ -283,14 +248,12 @@ class Module(BatchMethods, ContextMethods, ParameterMethods, BaseModule):
         self._group = None
         self._set_shapes(descriptions(data_shapes), descriptions(label_shapes) or None)
         self._op, self._training = self._compile(self._symbol), {}
-        self.for_training: bool = bool(for_training)
         if shared_module is not None:
             self._borrow(shared_module)
         elif self._preloaded is not None:
             self._take_preloaded()
         elif self.params_initialized:
             self._take_again()
-        self.binded: bool = True
 
     def _set_shapes(self, data: list[DataDesc], label: list[DataDesc] | None) -> None:
         if sorted(d.name for d in data) != sorted(self._data_names):

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base import no_training
 from ..ndarray import NDArray
 from .base_module import BaseModule
 
@@ -91,42 +90,14 @@ class PythonModule(BaseModule):
             raise RuntimeError("PythonModule does not support presliced labels")
         eval_metric.update(labels, self.get_outputs())
 
-    def bind(
-        self,
-        data_shapes: Any,
-        label_shapes: Any = None,
-        for_training: bool = True,
-        inputs_need_grad: bool = False,
-        force_rebind: bool = False,
-        shared_module: Any = None,
-        grad_req: Any = "write",
+    def _bind(
+        self, data_shapes: Any, label_shapes: Any, for_training: bool, force_rebind: bool, shared_module: Any
     ) -> None:
-        """Fixes the shapes of the inputs. There are no gradients.
-
-        Parameters
-        ----------
-        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
-            predict with ``forward(batch)``
-        inputs_need_grad : True is refused, with TrainingNotSupportedError
-        force_rebind : binds a bound module again; without it that is a warning
-        shared_module : accepted; there are no parameters to share
-        grad_req : accepted; there are no gradients
-
-        AssertionError if the names are not those of the module.
-        """
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
-            return
-        if inputs_need_grad:
-            raise no_training("PythonModule.bind(inputs_need_grad=True)")
         for names, shapes in ((self._data_names, data_shapes), (self._label_names, label_shapes)):
             if shapes is not None and [one[0] for one in shapes] != names:
                 raise AssertionError(f"PythonModule.bind: names {[one[0] for one in shapes]}, expected {names}")
         self._data_shapes, self._label_shapes = data_shapes, label_shapes
         self._output_shapes = self._compute_output_shapes()
-        self.for_training: bool = bool(for_training)
-        self.binded = True
 
     def _compute_output_shapes(self) -> Any:
         """Name and shape of every result, from ``_data_shapes``; subclasses define it."""

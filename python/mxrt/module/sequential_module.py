@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping
 from typing import Any
 
-from ..base import no_training
 from ..io import DataDesc
 from ..ndarray import NDArray
 from ._parameters import NotBoundError
-from .base_module import BaseModule
+from .base_module import BaseModule, Values
 
 __all__ = ["SequentialModule"]
 
@@ -85,33 +83,10 @@ class SequentialModule(BaseModule):
         """Name and shape of every result of the last module."""
         return self._bound()[-1].output_shapes
 
-    def bind(
-        self,
-        data_shapes: Any,
-        label_shapes: Any = None,
-        for_training: bool = True,
-        inputs_need_grad: bool = False,
-        force_rebind: bool = False,
-        shared_module: Any = None,
-        grad_req: Any = "write",
+    def _bind(
+        self, data_shapes: Any, label_shapes: Any, for_training: bool, force_rebind: bool, shared_module: Any
     ) -> None:
-        """Fixes the shapes of the inputs, module by module. There are no gradients.
-
-        Parameters
-        ----------
-        data_shapes, label_shapes : ``DataDesc``, or pairs of name and shape
-        for_training : what ``forward`` takes for `is_train` where it is not given; give False to
-            predict with ``forward(batch)``
-        inputs_need_grad : True is refused, with TrainingNotSupportedError
-        force_rebind : binds a bound module again; without it that is a warning
-        shared_module : refused, with AssertionError
-        grad_req : accepted; there are no gradients
-        """
-        if self.binded and not force_rebind:
-            self.logger.warning("Already bound, ignoring bind()")
-            return
-        if inputs_need_grad:
-            raise no_training("SequentialModule.bind(inputs_need_grad=True)")
+        """Fixes the shapes of the inputs, module by module."""
         if shared_module is not None:
             raise AssertionError("Shared module is not supported")
         if not self._modules:
@@ -126,8 +101,6 @@ class SequentialModule(BaseModule):
                 shapes = [(name, tuple(one[1])) for name, one in zip(module.data_names, shapes, strict=True)]
             module.bind(shapes, labels, for_training, force_rebind=force_rebind)
             shapes = module.output_shapes
-        self.for_training: bool = bool(for_training)
-        self.binded: bool = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Arguments and auxiliary states of all modules by name."""
@@ -139,31 +112,14 @@ class SequentialModule(BaseModule):
             aux.update(own_aux)
         return args, aux
 
-    def init_params(
-        self,
-        initializer: Any = None,
-        arg_params: Mapping[str, NDArray] | None = None,
-        aux_params: Mapping[str, NDArray] | None = None,
-        allow_missing: bool = False,
-        force_init: bool = False,
-        allow_extra: bool = False,
+    def _init_params(
+        self, initializer: Any, args: Values, aux: Values, allow_missing: bool, force_init: bool, allow_extra: bool
     ) -> None:
-        """Gives the parameters of all modules first values; AssertionError if two have one of the
-        same name.
-
-        Parameters
-        ----------
-        initializer : for parameters that are not given
-        arg_params, aux_params : values by name
-        allow_missing : the initializer is for parameters that are missing there
-        force_init : parameters that have values get others
-        allow_extra : values for no parameter are left out
-        """
         if self.params_initialized and not force_init:
             return
         owners: dict[str, int] = {}
         for place, module in enumerate(self._bound()):
-            module.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
+            module.init_params(initializer, args, aux, allow_missing, force_init, allow_extra)
             for names in module.get_params():
                 for name in names:
                     if owners.setdefault(name, place) != place:
