@@ -6,34 +6,11 @@ from typing import Any
 
 from . import _mxrt
 from .context import Context
-from .ndarray.random import (
-    exponential,
-    gamma,
-    generalized_negative_binomial,
-    multinomial,
-    negative_binomial,
-    normal,
-    poisson,
-    randint,
-    randn,
-    shuffle,
-    uniform,
-)
+from .ndarray import random as _arrays
+from .ndarray.random import *  # noqa: F403
 
-__all__ = [
-    "exponential",
-    "gamma",
-    "generalized_negative_binomial",
-    "multinomial",
-    "negative_binomial",
-    "normal",
-    "poisson",
-    "randint",
-    "randn",
-    "seed",
-    "shuffle",
-    "uniform",
-]
+__all__ = ["seed"]
+__all__ += _arrays.__all__
 
 
 def seed(seed_state: int, ctx: Any = "all") -> None:

@@ -31,7 +31,6 @@ __all__ = [
     "get_tolerance",
     "get_tols",
     "np_reduce",
-    "plain",
     "retry",
     "same",
     "same_array",

@@ -1,53 +1,7 @@
 """Optimizers can be named, subclassed and constructed; what would update parameters is refused."""
 
-from . import contrib
-from .optimizer import (
-    DCASGD,
-    FTML,
-    LAMB,
-    LARS,
-    LBSGD,
-    NAG,
-    SGD,
-    SGLD,
-    AdaDelta,
-    AdaGrad,
-    Adam,
-    Adamax,
-    Ftrl,
-    Nadam,
-    Optimizer,
-    RMSProp,
-    Signum,
-    Updater,
-    ccSGD,
-    create,
-    get_updater,
-    register,
-)
+from . import contrib, optimizer
+from .optimizer import *  # noqa: F403
 
-__all__ = [
-    "DCASGD",
-    "FTML",
-    "LAMB",
-    "LARS",
-    "LBSGD",
-    "NAG",
-    "SGD",
-    "SGLD",
-    "AdaDelta",
-    "AdaGrad",
-    "Adam",
-    "Adamax",
-    "Ftrl",
-    "Nadam",
-    "Optimizer",
-    "RMSProp",
-    "Signum",
-    "Updater",
-    "ccSGD",
-    "contrib",
-    "create",
-    "get_updater",
-    "register",
-]
+__all__ = ["contrib"]
+__all__ += optimizer.__all__

@@ -1,23 +1,7 @@
 """Further layers: ``mx.gluon.contrib.nn``."""
 
-from .basic_layers import (
-    Concurrent,
-    HybridConcurrent,
-    Identity,
-    PixelShuffle1D,
-    PixelShuffle2D,
-    PixelShuffle3D,
-    SparseEmbedding,
-    SyncBatchNorm,
-)
+from . import basic_layers
+from .basic_layers import *  # noqa: F403
 
-__all__ = [
-    "Concurrent",
-    "HybridConcurrent",
-    "Identity",
-    "PixelShuffle1D",
-    "PixelShuffle2D",
-    "PixelShuffle3D",
-    "SparseEmbedding",
-    "SyncBatchNorm",
-]
+__all__ = []
+__all__ += basic_layers.__all__

@@ -1,23 +1,7 @@
 """Data sets of images and what changes images: ``mx.gluon.data.vision``."""
 
-from . import transforms
-from .datasets import (
-    CIFAR10,
-    CIFAR100,
-    MNIST,
-    FashionMNIST,
-    ImageFolderDataset,
-    ImageListDataset,
-    ImageRecordDataset,
-)
+from . import datasets, transforms
+from .datasets import *  # noqa: F403
 
-__all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "MNIST",
-    "FashionMNIST",
-    "ImageFolderDataset",
-    "ImageListDataset",
-    "ImageRecordDataset",
-    "transforms",
-]
+__all__ = ["transforms"]
+__all__ += datasets.__all__
