@@ -134,11 +134,11 @@ class _Falling(LRScheduler):
     def __init__(
         self,
         max_update: int,
-        base_lr: float,
-        final_lr: float,
-        warmup_steps: int,
-        warmup_begin_lr: float,
-        warmup_mode: str,
+        base_lr: float = 0.01,
+        final_lr: float = 0,
+        warmup_steps: int = 0,
+        warmup_begin_lr: float = 0,
+        warmup_mode: str = "linear",
     ) -> None:
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(max_update, int):
@@ -189,17 +189,6 @@ class CosineScheduler(_Falling):
     """A rate that falls from `base_lr` to `final_lr` along half a wave of the cosine, within
     `max_update` updates.
     """
-
-    def __init__(
-        self,
-        max_update: int,
-        base_lr: float = 0.01,
-        final_lr: float = 0,
-        warmup_steps: int = 0,
-        warmup_begin_lr: float = 0,
-        warmup_mode: str = "linear",
-    ) -> None:
-        super().__init__(max_update, base_lr, final_lr, warmup_steps, warmup_begin_lr, warmup_mode)
 
     def _left(self, done: float) -> float:
         return (1 + math.cos(math.pi * done)) / 2
