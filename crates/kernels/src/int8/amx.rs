@@ -16,23 +16,27 @@ const SUMS_ROW: usize = size_of::<Sums>();
 pub(super) type Copied = [TileBytes; HEIGHT + WIDTH];
 
 /// The tiles of this thread, configured when they are first used and released with this value; and
-/// memory for what is copied.
+/// memory for what is copied for these or other instructions.
 pub(super) struct TileUnit<'a> {
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     hardware: Option<crate::amx::hardware::Hardware>,
     #[cfg(test)]
     model: Option<Box<crate::amx::model::Modelled>>,
     copied: &'a mut Copied,
+    /// Rows that were prepared for several products.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "no level prepares rows"))]
+    pub widened: &'a mut [u8],
 }
 
 impl<'a> TileUnit<'a> {
-    pub fn new(copied: &'a mut Copied) -> TileUnit<'a> {
+    pub fn new(copied: &'a mut Copied, widened: &'a mut [u8]) -> TileUnit<'a> {
         TileUnit {
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
             hardware: None,
             #[cfg(test)]
             model: None,
             copied,
+            widened,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::amx::{Copied, TileUnit};
 use super::depthwise::{Depthwise, ResultRows, WindowRows};
 use super::finish::{Epilogue, LimitedSums, SumsBlock};
-use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Sums, TileEnd, Windows};
+use super::tile::{ByteEnd, COLUMNS, MultiplyArgs, PANEL, ROWS, Sums, TileEnd, Windows, widened_len};
 use super::{Level, RoundTo};
 use crate::par::{Columns, PickedRows};
 use crate::places::Places;
@@ -130,23 +130,36 @@ impl<T> BandArgs<'_, T> {
 }
 
 impl<'a, T: RoundTo> Band<'a, T> {
-    /// Bytes of the scratch memory.
+    /// Bytes of the scratch memory of bands of windows of this length.
+    pub fn bytes(level: Level, len: usize) -> usize {
+        Self::BYTES + widened_len(level, len)
+    }
+
+    /// Bytes of the scratch memory without windows.
     pub const BYTES: usize = size_of::<Copied>() + BAND * (size_of::<Sums>() + size_of::<[T; COLUMNS]>() + COLUMNS);
 
     /// Divides scratch memory on a 64-byte boundary.
     pub fn of(scratch: &'a mut [u8]) -> Band<'a, T> {
-        let (copied, rest) = scratch[..Self::BYTES].split_at_mut(size_of::<Copied>());
+        let (scratch, widened) = scratch.split_at_mut(Self::BYTES);
+        let (copied, rest) = scratch.split_at_mut(size_of::<Copied>());
         let (sums, rest) = rest.split_at_mut(BAND * size_of::<Sums>());
         let (results, addend) = rest.split_at_mut(BAND * size_of::<[T; COLUMNS]>());
         Band {
             sums: bytemuck::cast_slice_mut(sums),
             results: bytemuck::cast_slice_mut(results),
             addend: bytemuck::cast_slice_mut(addend),
-            unit: TileUnit::new(bytemuck::from_bytes_mut(copied)),
+            unit: TileUnit::new(bytemuck::from_bytes_mut(copied), widened),
         }
     }
 
-    /// Computes the results of some rows and columns.
+    /// Prepares rows whose columns are computed next.
+    pub fn prepare(&mut self, x: &BandArgs<'_, T>) {
+        if let Products::Windows { level, windows, .. } = &x.products {
+            windows.widen(*level, x.starts, &mut self.unit);
+        }
+    }
+
+    /// Computes the results of some rows, which were [prepared](Self::prepare), and columns.
     pub fn compute(&mut self, x: &BandArgs<'_, T>) {
         if let Some(end) = x.in_vectors(0).filter(|end| end.sums.addend.is_none()) {
             let results: &mut [[u8; COLUMNS]] = bytemuck::cast_slice_mut(&mut *self.results);
@@ -157,8 +170,8 @@ impl<'a, T: RoundTo> Band<'a, T> {
         self.finish(x.starts.values().len(), x.columns, x.epilogue, x.added);
     }
 
-    /// Computes bytes, row by row, of at most [`BandArgs::most_rows`] rows. `rows` has a place for
-    /// each of [`whole_rows`].
+    /// Computes bytes, row by row, of at most [`BandArgs::most_rows`] rows, which were
+    /// [prepared](Self::prepare). `rows` has a place for each of [`whole_rows`].
     pub fn run_to(&mut self, x: &BandArgs<'_, T>, end: &ByteEnd<'_>, rows: PickedRows<'_, u8>) {
         assert!(end.sums.addend.is_some() == end.added.is_some(), "rows and a factor of what is added");
         run_to(x, end, self.sums, &mut self.unit, rows);

@@ -140,6 +140,12 @@ impl Int8Conv {
         }
     }
 
+    /// Bytes of the scratch memory of a band.
+    fn band_bytes<T: RoundTo>(&self) -> usize {
+        let len = if self.is_depthwise() { 0 } else { self.row_len().expect("was counted") };
+        Band::<T>::bytes(self.level(), len)
+    }
+
     /// The layout of the data, if they are pixels, which are multiplied where they are.
     fn data_pixels(&self) -> Option<BlockedShape> {
         self.pixels.and_then(|form| form.data)
@@ -309,7 +315,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
             out,
             [images * outer, rows, pixels],
             BAND,
-            Band::<T>::BYTES,
+            self.conv.band_bytes::<T>(),
             |o, start, mut part, scratch| {
                 let (image, filter) = (o / outer, o % outer * rows);
                 let copied = &copied[image * self.image_len..][..self.image_len];
@@ -320,7 +326,12 @@ impl<T: RoundTo> ConvJob<'_, T> {
                     let count = COLUMNS.min(rows - f);
                     let place = (first + image) * self.conv.filters + filter + f;
                     self.read_addend(place * pixels + start, [count, part.width()], &mut band);
-                    band.compute(&self.band_of(copied, starts.places(), [filter + f, count]));
+                    let args = self.band_of(copied, starts.places(), [filter + f, count]);
+                    // All filters of a chunk see the same channels.
+                    if f == 0 {
+                        band.prepare(&args);
+                    }
+                    band.compute(&args);
                     put(&band, f, count, &mut part);
                 }
             },

@@ -119,7 +119,9 @@ impl Int8Gemm {
 
     /// Bytes of the scratch memory of a product of some rows.
     pub(super) fn scratch_len<T: RoundTo>(&self, rows: usize) -> usize {
-        self.copied_len(rows) + Band::<T>::BYTES
+        // A row alone is not widened.
+        let widened = if rows > 1 { self.row_len() } else { 0 };
+        self.copied_len(rows) + Band::<T>::bytes(self.level, widened)
     }
 
     /// Columns of a chunk: whole tiles, some chunks for each thread, none of which is idle at the
@@ -174,7 +176,7 @@ impl<T: RoundTo> GemmJob<'_, T> {
             let starts = Places::new(&starts[..count]);
             for column in columns.clone().step_by(COLUMNS) {
                 let width = COLUMNS.min(columns.end - column);
-                band.compute(&BandArgs {
+                let args = BandArgs {
                     products: Products::Windows {
                         level,
                         windows,
@@ -186,7 +188,11 @@ impl<T: RoundTo> GemmJob<'_, T> {
                     epilogue: self.epilogue,
                     limited,
                     added: false,
-                });
+                };
+                if column == columns.start {
+                    band.prepare(&args);
+                }
+                band.compute(&args);
                 for (row, results) in band.results.iter().enumerate().take(count) {
                     put(first + row, column, &results[..width]);
                 }

@@ -140,8 +140,29 @@ impl<'a> Windows<'a> {
         self.segments.len() * self.groups * GROUP
     }
 
-    /// Multiplies rows, which begin at these offsets, with the panels, at most [`PANELS`]. `end`
-    /// has the sums or results of row after row, and room for [`whole_rows`] of them.
+    /// The offsets of rows, which are in the data.
+    fn checked<'b>(&self, rows: Places<'b>) -> &'b [usize] {
+        let most = rows.most();
+        let end_of_rows = most.checked_add(self.reach).filter(|end| *end <= self.data.len());
+        assert!(end_of_rows.is_some(), "a row at {most} ends after {} bytes", self.data.len());
+        rows.values()
+    }
+
+    /// Prepares rows that are multiplied next, once for any number of panels, if the level does so.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "no other level does so"))]
+    pub fn widen(&self, level: Level, rows: Places<'_>, unit: &mut TileUnit<'_>) {
+        #[cfg(target_arch = "x86_64")]
+        if level.without_tiles() == Level::Avx2 && rows.values().len() > 1 {
+            let starts = self.checked(rows);
+            let rows = TileArgs { starts, windows: self, panels: &[], panel_len: 0, count: 0, signed: false };
+            // SAFETY: rows were checked, and `Level::or_best` found the instructions.
+            unsafe { super::x86::widen(&rows, unit.widened) }
+        }
+    }
+
+    /// Multiplies rows, which begin at these offsets and were [prepared](Self::widen), with the
+    /// panels, at most [`PANELS`]. `end` has the sums or results of row after row, and room for
+    /// [`whole_rows`] of them.
     ///
     /// # Panics
     /// If a row ends after the data, or there are no or too many panels.
@@ -150,10 +171,7 @@ impl<'a> Windows<'a> {
         let len = panel_len(self.len());
         let count = panels.len() / len;
         assert!((1..=PANELS).contains(&count), "{count} panels");
-        let most = rows.most();
-        let rows = rows.values();
-        let end_of_rows = most.checked_add(self.reach).filter(|end| *end <= self.data.len());
-        assert!(end_of_rows.is_some(), "a row at {most} ends after {} bytes", self.data.len());
+        let rows = self.checked(rows);
         let all = TileArgs { starts: rows, windows: self, panels, panel_len: len, count, signed };
         match level {
             Level::Tiles if rows.len() > ROWS => return unit.multiply(&all, end.sums()),
@@ -163,6 +181,11 @@ impl<'a> Windows<'a> {
         }
         // A few rows would leave most of a tile empty.
         let level = level.without_tiles();
+        #[cfg(target_arch = "x86_64")]
+        if level == Level::Avx2 && rows.len() > 1 {
+            // SAFETY: rows and panels were checked, and `Level::or_best` found the instructions.
+            return unsafe { super::x86::avx2(&all, unit.widened, end.sums()) };
+        }
         let run = |starts: &[usize], end: TileEnd<'_, '_>| {
             let tiles = TileArgs { starts, ..all };
             match level {
@@ -172,7 +195,7 @@ impl<'a> Windows<'a> {
                 Level::Vnni => unsafe { super::x86::vnni(&tiles, end) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => unsafe { super::x86::avx2(&tiles, end.sums()) },
+                Level::Avx2 => unsafe { super::x86::avx2_row(&tiles, &mut end.sums()[0]) },
                 // SAFETY: as above.
                 #[cfg(target_arch = "aarch64")]
                 Level::I8mm => unsafe { super::neon::i8mm(&tiles, end) },
@@ -196,6 +219,16 @@ impl<'a> Windows<'a> {
             }
         }
     }
+}
+
+/// Bytes that rows of this length take once they are prepared.
+pub(super) fn widened_len(level: Level, len: usize) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if level.without_tiles() == Level::Avx2 {
+        return super::x86::widened_len(len.div_ceil(GROUP));
+    }
+    let _ = (level, len);
+    0
 }
 
 /// Rows by panels.

@@ -2,83 +2,20 @@
 
 use super::finish::{ScaledSums, SumsBlock};
 use super::function::{Function, apply_each};
-use super::tile::{COLUMNS, GROUP, PANEL, PANELS, Sums, TileArgs};
+use super::tile::{COLUMNS, PANEL, PANELS};
 use std::arch::x86_64::*;
 
+mod avx2;
 mod bytes;
 mod depthwise;
 mod depthwise_rows;
 mod vnni;
+pub(super) use avx2::{avx2, avx2_row, widen, widened_len};
 use bytes::add_bytes;
 pub(super) use bytes::finish_rows;
 pub(super) use depthwise::{MOST_TAPS, depthwise_vnni};
 pub(super) use depthwise_rows::{ThreeColumns, depthwise_rows_vnni};
 pub(super) use vnni::vnni;
-
-/// Bytes of the weights of a group of a panel.
-const LINE: usize = GROUP * PANEL;
-/// Rows that share the registers of AVX2.
-const AVX2_ROWS: usize = 2;
-
-/// Computes the sums of a tile, of one row or of all, with AVX2.
-///
-/// # Safety
-/// The machine has AVX2, and the operands are as long as [`TileArgs`] says.
-pub(super) unsafe fn avx2(x: &TileArgs<'_>, sums: &mut [Sums]) {
-    for panel in 0..x.count {
-        for (pair, sums) in sums.chunks_mut(AVX2_ROWS).enumerate() {
-            // SAFETY: promised by the caller.
-            unsafe {
-                match sums.len() {
-                    AVX2_ROWS => avx2_tile::<AVX2_ROWS>(x, pair * AVX2_ROWS, panel, sums),
-                    _ => avx2_tile::<1>(x, pair * AVX2_ROWS, panel, sums),
-                }
-            }
-        }
-    }
-}
-
-/// Computes the sums of R rows, from the first on, and one panel.
-///
-/// # Safety
-/// The caller promises what [`avx2`] asks for.
-#[target_feature(enable = "avx2")]
-unsafe fn avx2_tile<const R: usize>(x: &TileArgs<'_>, first: usize, panel: usize, out: &mut [Sums]) {
-    // Each sum is kept as two, of products 0 and 1 and of products 2 and 3.
-    let mut sums = [[_mm256_setzero_si256(); 4]; R];
-    let mut line = x.panel(panel);
-    for segment in x.segments() {
-        for g in 0..x.groups() {
-            let mut weights = [_mm256_setzero_si256(); 4];
-            for (q, weights) in weights.iter_mut().enumerate() {
-                // SAFETY: the panel has 64 bytes of this group of this segment.
-                let bytes = unsafe { _mm_loadu_si128(line.add(q * 16).cast()) };
-                *weights = _mm256_cvtepi8_epi16(bytes);
-            }
-            line = line.wrapping_add(LINE);
-            for (r, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: the row has four bytes of this group of this segment.
-                let data = unsafe { x.row(first + r).add(segment + g * GROUP).cast::<i32>().read_unaligned() };
-                let data = _mm256_cvtepu8_epi16(_mm_set1_epi32(data));
-                for (sum, weights) in sums.iter_mut().zip(weights) {
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(data, weights));
-                }
-            }
-        }
-    }
-    let first = x.first_sums(panel);
-    for (sums, out) in sums.iter().zip(out) {
-        out[panel * PANEL..][..PANEL].copy_from_slice(&first);
-        for (sum, out) in sums.iter().zip(out[panel * PANEL..][..PANEL].as_chunks_mut::<4>().0) {
-            let mut pairs = [0i32; 8];
-            // SAFETY: `pairs` is 8 numbers.
-            unsafe { _mm256_storeu_si256(pairs.as_mut_ptr().cast(), *sum) }
-            for (out, pair) in out.iter_mut().zip(pairs.as_chunks::<2>().0) {
-                *out = out.wrapping_add(pair[0]).wrapping_add(pair[1]);
-            }
-        }
-    }
-}
 
 /// Makes bytes of sums, sixteen in a vector.
 ///

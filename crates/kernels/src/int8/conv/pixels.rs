@@ -3,7 +3,7 @@
 use super::{ConvJob, PixelForm};
 use crate::blocked::chunks::ChunkGrid;
 use crate::int8::RoundTo;
-use crate::int8::band::{BAND, Band, LONG_BAND};
+use crate::int8::band::{BAND, Band, BandArgs, LONG_BAND};
 use crate::int8::depthwise::ResultRows;
 use crate::int8::pixels::{PixelCell, find_pixels};
 use crate::int8::tile::{AddedRows, COLUMNS, PANEL, sign_flip, whole_rows};
@@ -26,7 +26,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let whole = self.has_whole_tiles();
         let columns = if whole { grid.parts.div_ceil(grid.groups) * COLUMNS } else { shape.pixel() };
         assert!(size_of::<T>() == 1, "pixels are bytes");
-        let (out, bytes) = (bytemuck::cast_slice_mut::<T, u8>(out), Band::<T>::BYTES);
+        let (out, bytes) = (bytemuck::cast_slice_mut::<T, u8>(out), self.conv.band_bytes::<T>());
         par_cells_mut(par, out, shape.pixel(), &bounds, columns, bytes, |piece, column, mut cell, scratch| {
             let (image, rows) = cells.rows(piece, grid.bands);
             cells.fill_halo(&mut cell, &rows);
@@ -41,7 +41,11 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 let count = most.min(rows.end * shape.w - pixel);
                 pixels.find(self, &cells, (first + image, &rows), pixel, count);
                 for tile in self.tiles(column..end) {
-                    self.multiply_tile(data, &pixels, tile, &mut band, (&mut cell, column, cells.zero));
+                    let args = self.band_of(data, pixels.starts.places(), [tile.start, tile.len()]);
+                    if tile.start == column || self.conv.groups > 1 {
+                        band.prepare(&args);
+                    }
+                    self.finish_tile(&args, &pixels, &mut band, (&mut cell, column, cells.zero));
                 }
             }
         });
@@ -81,16 +85,15 @@ impl<T: RoundTo> ConvJob<'_, T> {
     }
 
     /// Computes some filters of a band of pixels.
-    fn multiply_tile(
+    fn finish_tile(
         &self,
-        data: &[u8],
+        args: &BandArgs<'_, T>,
         pixels: &PixelBand,
-        tile: Range<usize>,
         band: &mut Band<'_, T>,
         (cell, column, zero): (&mut Columns<'_, u8>, usize, u8),
     ) {
+        let tile = args.columns[0]..args.columns[0] + args.columns[1];
         let (at, count) = (tile.start - column, pixels.count);
-        let args = self.band_of(data, pixels.starts.places(), [tile.start, tile.len()]);
         if self.has_whole_tiles()
             && let Some(mut end) = args.in_vectors(zero)
         {
@@ -99,10 +102,10 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 starts: pixels.added.places().values(),
                 flip: sign_flip(addend.signed),
             });
-            return band.run_to(&args, &end, cell.picked(pixels.places.places()).part(0..pixels.rows, at));
+            return band.run_to(args, &end, cell.picked(pixels.places.places()).part(0..pixels.rows, at));
         }
         self.read_added(pixels, &tile, band);
-        band.compute(&args);
+        band.compute(args);
         let results: &[[u8; COLUMNS]] = bytemuck::cast_slice(&*band.results);
         for (place, results) in pixels.places.places().values().iter().zip(results).take(count) {
             flip_to(&mut cell.row(*place)[at..][..tile.len()], results, zero);
