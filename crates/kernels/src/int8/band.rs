@@ -54,6 +54,14 @@ impl Products<'_> {
         }
     }
 
+    /// The level of what is not made of tiles.
+    fn level(&self) -> Level {
+        match self {
+            Products::Windows { level, .. } => level.without_tiles(),
+            Products::Depthwise { x, .. } => x.level,
+        }
+    }
+
     /// Products of a sum.
     fn terms(&self) -> usize {
         match self {
@@ -65,8 +73,8 @@ impl Products<'_> {
     /// Whether sums can become bytes in vectors, in registers or after them.
     fn in_vectors(&self) -> bool {
         match self {
-            Products::Windows { level, .. } => level.without_tiles().makes_bytes(),
-            Products::Depthwise { x, .. } => x.in_registers(),
+            Products::Depthwise { x, .. } => x.level == Level::Avx2 || x.in_registers(),
+            Products::Windows { .. } => self.level().finishes_in_vectors(),
         }
     }
 }
@@ -201,20 +209,23 @@ fn run_to<T>(
         return x.run(TileEnd::Bytes(*end, rows), unit);
     }
     x.run(TileEnd::Sums(sums), unit);
-    finish_in_vectors(end, end.sums.fit(x.products.terms()), sums, rows);
+    finish_in_vectors(x.products.level(), end, end.sums.fit(x.products.terms()), sums, rows);
 }
 
-/// Makes bytes of sums in vectors.
-fn finish_in_vectors(end: &ByteEnd<'_>, fit: bool, sums: &[Sums], rows: PickedRows<'_, u8>) {
-    // SAFETY: only levels with AVX-512 make bytes in vectors.
+/// Makes bytes of sums in vectors, as the level does.
+fn finish_in_vectors(level: Level, end: &ByteEnd<'_>, fit: bool, sums: &[Sums], rows: PickedRows<'_, u8>) {
     #[cfg(target_arch = "x86_64")]
-    unsafe {
-        super::x86::finish_rows(end, fit, sums, rows);
+    match level {
+        // SAFETY: `Level::or_best` found the instructions.
+        Level::Avx2 => unsafe { super::x86::finish_rows_avx2(end, fit, sums, rows) },
+        // SAFETY: as above.
+        Level::Vnni => unsafe { super::x86::finish_rows(end, fit, sums, rows) },
+        other => unreachable!("{other:?} makes no bytes in vectors"),
     }
     #[cfg(target_arch = "aarch64")]
     super::neon::finish_rows(end, sums, rows);
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = fit;
+    let _ = (fit, level);
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         let _ = (end, sums, rows);

@@ -91,6 +91,11 @@ impl Depthwise<'_> {
             Level::Vnni if self.in_registers() => unsafe {
                 super::x86::depthwise_vnni(&x, count, end);
             },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 if self.segments.len() <= super::x86::MOST_TAPS_AVX2 => unsafe {
+                super::x86::depthwise_avx2(&x, count, end.sums());
+            },
             _ => channel_sums(&x, end.sums()),
         }
     }

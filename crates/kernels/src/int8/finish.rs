@@ -212,11 +212,19 @@ fn padded<T: Default>(mut values: Vec<T>) -> Vec<T> {
 impl<T: RoundTo> Epilogue<T> for ScaledSums {
     fn finish(&self, block: &SumsBlock<'_>, out: &mut [[T; COLUMNS]]) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(signed) = T::SIGNED_BYTE
-            && crate::vectorize::Width::widest() == crate::vectorize::Width::Avx512
-        {
-            // SAFETY: `widest` found AVX-512.
-            return unsafe { super::x86::finish_bytes(self, block, signed, bytemuck::cast_slice_mut(out)) };
+        if let Some(signed) = T::SIGNED_BYTE {
+            use crate::vectorize::Width;
+            match Width::widest() {
+                // SAFETY: `widest` found AVX-512.
+                Width::Avx512 => unsafe {
+                    return super::x86::finish_bytes(self, block, signed, bytemuck::cast_slice_mut(out));
+                },
+                // SAFETY: `widest` found AVX2 and FMA.
+                Width::Avx2 => unsafe {
+                    return super::x86::finish_bytes_avx2(self, block, signed, bytemuck::cast_slice_mut(out));
+                },
+                Width::Baseline => {}
+            }
         }
         scale(self, block, out);
     }

@@ -82,6 +82,11 @@ impl Level {
         matches!(self, Level::DotProd | Level::I8mm | Level::Vnni)
     }
 
+    /// Whether its sums can become bytes in vectors, in registers or after them.
+    pub(super) fn finishes_in_vectors(self) -> bool {
+        self == Level::Avx2 || self.makes_bytes()
+    }
+
     /// Lower-case name, as it appears in plans.
     pub fn name(self) -> &'static str {
         match self {

@@ -6,11 +6,15 @@ use super::tile::{COLUMNS, PANEL, PANELS};
 use std::arch::x86_64::*;
 
 mod avx2;
+mod avx2_bytes;
+mod avx2_depthwise;
 mod bytes;
 mod depthwise;
 mod depthwise_rows;
 mod vnni;
 pub(super) use avx2::{avx2, avx2_row, widen, widened_len};
+pub(super) use avx2_bytes::{finish_bytes_avx2, finish_rows_avx2};
+pub(super) use avx2_depthwise::{MOST_TAPS as MOST_TAPS_AVX2, depthwise_avx2};
 use bytes::add_bytes;
 pub(super) use bytes::finish_rows;
 pub(super) use depthwise::{MOST_TAPS, depthwise_vnni};

@@ -98,7 +98,7 @@ const fn square(n: usize) -> [usize; 3] {
     [1, n, n]
 }
 
-const LAYERS: [Layer; 19] = [
+const LAYERS: [Layer; 20] = [
     (3, 64, 1, square(15), 7, 2, 3),
     (64, 128, 1, square(7), 1, 1, 0),
     (35, 70, 1, square(14), 3, 1, 1),
@@ -121,6 +121,8 @@ const LAYERS: [Layer; 19] = [
     // Rows that are copied in parts.
     (64, 16, 1, square(20), 1, 1, 0),
     (256, 16, 1, [1, 3, 70], 3, 1, 1),
+    // Many taps.
+    (66, 66, 66, square(8), 8, 1, 4),
 ];
 
 /// A layer on three images.
