@@ -42,6 +42,8 @@ pub(super) enum Products<'a> {
     Windows { level: Level, windows: Windows<'a>, panels: &'a [u8] },
     /// Windows of images with the weights of each channel.
     Depthwise { x: Depthwise<'a>, data: &'a [u8] },
+    /// Sums of this number of products that were computed on a level.
+    Ready { sums: &'a [Sums], terms: usize, level: Level },
 }
 
 impl Products<'_> {
@@ -51,6 +53,7 @@ impl Products<'_> {
             Products::Windows { level: Level::Vnni, .. } => true,
             Products::Windows { level, .. } => level.makes_bytes() && !added,
             Products::Depthwise { x, .. } => x.in_registers() && !added,
+            Products::Ready { .. } => false,
         }
     }
 
@@ -59,6 +62,7 @@ impl Products<'_> {
         match self {
             Products::Windows { level, .. } => level.without_tiles(),
             Products::Depthwise { x, .. } => x.level,
+            Products::Ready { level, .. } => *level,
         }
     }
 
@@ -67,6 +71,7 @@ impl Products<'_> {
         match self {
             Products::Windows { windows, .. } => windows.len(),
             Products::Depthwise { x, .. } => x.segments.len(),
+            Products::Ready { terms, .. } => *terms,
         }
     }
 
@@ -74,7 +79,7 @@ impl Products<'_> {
     fn in_vectors(&self) -> bool {
         match self {
             Products::Depthwise { x, .. } => x.level == Level::Avx2 || x.in_registers(),
-            Products::Windows { .. } => self.level().finishes_in_vectors(),
+            Products::Windows { .. } | Products::Ready { .. } => self.level().finishes_in_vectors(),
         }
     }
 }
@@ -133,6 +138,7 @@ impl<T> BandArgs<'_, T> {
                 windows.multiply(&MultiplyArgs { level: *level, rows, panels, signed }, end, unit);
             }
             Products::Depthwise { x, data } => x.run(data, rows, columns, signed, end.part(0..rows.values().len())),
+            Products::Ready { sums, .. } => end.sums()[..sums.len()].copy_from_slice(sums),
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct JoinedPixels<'a> {
 pub fn join_pixels<T: RoundTo>(par: &dyn Par, parts: &[JoinedPixels<'_>], output: BlockedShape, to: &mut [u8]) {
     let channels: usize = parts.iter().map(|part| part.shape.c).sum();
     assert_eq!(channels, output.c, "the channels of the operands are not those of the output");
-    let cells = PixelCell { shape: output, zero: sign_flip(T::SIGNED_BYTE == Some(true)) };
+    let cells = PixelCell { shape: output, zero: sign_flip(T::SIGNED_BYTE == Some(true)), unit: 1 };
     let bands = (output.image_stride / CHUNK).clamp(1, output.h);
     let bounds = cells.bounds(output.n, bands);
     par_cells_mut(par, to, output.pixel(), &bounds, output.pixel(), 0, |piece, _, mut cell, _| {

@@ -8,6 +8,7 @@ use super::finish::{Epilogue, LimitedSums};
 use super::pack;
 use super::tile::{COLUMNS, GROUP, PANEL, Windows};
 use super::turn::turn;
+use super::winograd::Winograd;
 use super::{Int8Result, Level, RoundTo, Rows};
 use crate::blocked::BlockedShape;
 use crate::par::{Columns, Par, par_columns_mut};
@@ -113,7 +114,15 @@ impl Int8Conv {
         if self.is_depthwise() {
             return Depthwise::packed_len(self.channels, self.taps());
         }
+        if let Some(winograd) = Winograd::of(self) {
+            return winograd.packed_len();
+        }
         pack::packed_len(self.filters / self.groups, self.row_len()?)?.checked_mul(self.groups)
+    }
+
+    /// Name of a method that has packed weights of its own.
+    pub fn method(&self) -> Option<&'static str> {
+        Winograd::of(self).map(|winograd| winograd.name())
     }
 
     /// Packs the filters, `[filters, channels / groups, kernel...]`.
@@ -124,6 +133,9 @@ impl Int8Conv {
         let (taps, groups) = (self.taps(), self.groups);
         if self.is_depthwise() {
             return Depthwise::pack(self.channels, taps, weights, packed);
+        }
+        if let Some(winograd) = Winograd::of(self) {
+            return winograd.pack(self.channels, weights, packed);
         }
         let (channels, filters) = (self.channels / groups, self.filters / groups);
         let group_len = self.group_len().unwrap_or(GROUP);
@@ -232,6 +244,9 @@ impl Int8Conv {
         let segments = self.segments(&axes, pixel_len);
         let limited = x.epilogue.limited();
         let job = ConvJob { conv: self, axes, pixel_len, image_len, segments, operands: x, limited };
+        if let Some(winograd) = Winograd::of(self) {
+            return job.multiply_transformed(&winograd, par, x.data.bytes, out);
+        }
         if self.data_pixels().is_some() {
             return job.multiply_to_pixels(par, 0, x.data.bytes, out);
         }
@@ -395,6 +410,12 @@ impl<T: RoundTo> ConvJob<'_, T> {
                 panels: &panels[..columns[1].div_ceil(PANEL) * len],
             }
         };
+        self.args(products, starts, columns)
+    }
+
+    /// The operands of products.
+    fn args<'b>(&'b self, products: Products<'b>, starts: Places<'b>, columns: [usize; 2]) -> BandArgs<'b, T> {
+        let x = self.operands;
         let (signed, epilogue, limited, added) = (x.data.signed, x.epilogue, self.limited, x.addend.is_some());
         BandArgs { products, starts, columns, signed, epilogue, limited, added }
     }
@@ -442,3 +463,4 @@ mod copy;
 mod pixels;
 #[cfg(test)]
 mod tests;
+mod winograd;

@@ -29,6 +29,7 @@ mod results;
 mod round;
 mod tile;
 mod turn;
+mod winograd;
 #[cfg(target_arch = "x86_64")]
 #[allow(clippy::needless_range_loop)]
 mod x86;

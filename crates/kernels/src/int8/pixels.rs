@@ -16,6 +16,8 @@ pub(super) struct PixelCell {
     pub shape: BlockedShape,
     /// The byte that stands for zero.
     pub zero: u8,
+    /// Rows that are not divided.
+    pub unit: usize,
 }
 
 impl PixelCell {
@@ -36,7 +38,7 @@ impl PixelCell {
     pub fn bounds(&self, images: usize, bands: usize) -> Vec<usize> {
         let start = |piece: usize| match (piece / bands, piece % bands) {
             (image, 0) => image * self.rows_len(),
-            (image, band) => image * self.rows_len() + self.shape.halo.top + band * self.shape.h / bands,
+            (image, band) => image * self.rows_len() + self.shape.halo.top + self.row_of(band, bands),
         };
         (0..=images * bands).map(|piece| start(piece) * self.row_len()).collect()
     }
@@ -44,7 +46,12 @@ impl PixelCell {
     /// The image and the rows of a piece.
     pub fn rows(&self, piece: usize, bands: usize) -> (usize, Range<usize>) {
         let (image, band) = (piece / bands, piece % bands);
-        (image, band * self.shape.h / bands..(band + 1) * self.shape.h / bands)
+        (image, self.row_of(band, bands)..self.row_of(band + 1, bands))
+    }
+
+    /// The first row of a band.
+    fn row_of(&self, band: usize, bands: usize) -> usize {
+        (band * self.shape.h.div_ceil(self.unit) / bands * self.unit).min(self.shape.h)
     }
 
     /// Rows of the halo above the first row of a piece.
@@ -120,7 +127,7 @@ fn bands(shape: &BlockedShape) -> usize {
 /// # Panics
 /// If a slice is smaller than the shape says.
 pub fn to_pixels(par: &dyn Par, from: Rows<'_>, shape: BlockedShape, to: &mut [u8]) {
-    let cells = PixelCell { shape, zero: sign_flip(from.signed) };
+    let cells = PixelCell { shape, zero: sign_flip(from.signed), unit: 1 };
     let (bands, plane) = (bands(&shape), shape.h * shape.w);
     let bounds = cells.bounds(shape.n, bands);
     par_cells_mut(par, to, shape.pixel(), &bounds, shape.pixel(), 0, |piece, _, mut cell, _| {

@@ -23,7 +23,7 @@ pub fn pool_pixels(
     y: &mut [u8],
 ) {
     assert!(kind != PoolKind::Sum, "sums of bytes are no bytes");
-    let cells = PixelCell { shape: output, zero: sign_flip(x.signed) };
+    let cells = PixelCell { shape: output, zero: sign_flip(x.signed), unit: 1 };
     let taps = params.kernel[0].min(input.h) * params.kernel[1].min(input.w);
     let blocks = output.pixel() / PIXEL;
     let bands = (taps * blocks * output.h * output.w / CHUNK_TAPS).clamp(1, output.h);

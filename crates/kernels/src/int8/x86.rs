@@ -12,6 +12,7 @@ mod bytes;
 mod depthwise;
 mod depthwise_rows;
 mod vnni;
+pub(super) mod winograd;
 pub(super) use avx2::{avx2, avx2_row, widen, widened_len};
 pub(super) use avx2_bytes::{finish_bytes_avx2, finish_rows_avx2};
 pub(super) use avx2_depthwise::{MOST_TAPS as MOST_TAPS_AVX2, depthwise_avx2};

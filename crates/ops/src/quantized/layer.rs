@@ -128,7 +128,8 @@ impl Int8Layer {
         match self {
             Int8Layer::Conv(conv) => {
                 let Int8Conv { channels, filters, groups, kernel: [d, h, w], .. } = &**conv;
-                format!("int8 {} {channels}>{filters}/{groups} {d}x{h}x{w}", self.level().name())
+                let method = conv.method().map_or(String::new(), |method| format!(" {method}"));
+                format!("int8 {} {channels}>{filters}/{groups} {d}x{h}x{w}{method}", self.level().name())
             }
             Int8Layer::Dense { size: [_, inputs, outputs], .. } => {
                 format!("int8 {} {inputs}x{outputs}", self.level().name())

@@ -7,6 +7,7 @@ use crate::int8::band::{BAND, Band, BandArgs, LONG_BAND};
 use crate::int8::depthwise::ResultRows;
 use crate::int8::pixels::{PixelCell, find_pixels};
 use crate::int8::tile::{AddedRows, COLUMNS, PANEL, sign_flip, whole_rows};
+use crate::int8::winograd::Place;
 use crate::par::{Columns, Par, par_cells_mut};
 use crate::places::{Places, Runs};
 use std::ops::Range;
@@ -20,7 +21,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
         let PixelForm { output: shape, .. } = self.conv.pixels.expect("results are pixels");
         let images = out.len() / shape.image_stride;
         let grid = self.grid(shape.h, shape.w, images);
-        let cells = PixelCell { shape, zero: sign_flip(T::SIGNED_BYTE == Some(true)) };
+        let cells = PixelCell { shape, zero: sign_flip(T::SIGNED_BYTE == Some(true)), unit: 1 };
         let bounds = cells.bounds(images, grid.bands);
         // Tiles that begin where groups do are not cut.
         let whole = self.has_whole_tiles();
@@ -85,7 +86,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
     }
 
     /// Computes some filters of a band of pixels.
-    fn finish_tile(
+    pub(super) fn finish_tile(
         &self,
         args: &BandArgs<'_, T>,
         pixels: &PixelBand,
@@ -130,7 +131,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
     }
 
     /// Neighbouring filters that are computed together.
-    fn tiles(&self, filters: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn tiles(&self, filters: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let conv = self.conv;
         let group = if conv.is_depthwise() { conv.filters } else { conv.filters / conv.groups };
         let mut next = filters.start;
@@ -155,12 +156,12 @@ impl<T: RoundTo> ConvJob<'_, T> {
 
 /// Neighbouring pixels of an output, and the last of them again in place of those that a tile computes
 /// besides.
-struct PixelBand {
+pub(super) struct PixelBand {
     /// Pixels that are wanted, and pixels.
-    count: usize,
+    pub count: usize,
     rows: usize,
     /// Offsets of the windows.
-    starts: Runs<LONG_BAND>,
+    pub starts: Runs<LONG_BAND>,
     /// Rows of the pixels in the cell.
     places: Runs<LONG_BAND>,
     /// Offsets of what is added to them, if anything is.
@@ -169,7 +170,7 @@ struct PixelBand {
 
 impl PixelBand {
     /// A band without pixels.
-    fn new() -> PixelBand {
+    pub fn new() -> PixelBand {
         PixelBand { count: 0, rows: 0, starts: Runs::new(), places: Runs::new(), added: Runs::new() }
     }
 
@@ -192,6 +193,31 @@ impl PixelBand {
             find_pixels(&form.addend, image, first, count, &mut self.added);
             self.added.fill(self.rows);
         }
+    }
+
+    /// Finds the pixels of some parts of an image, one after another, in the piece with these rows.
+    pub fn find_places<T: RoundTo>(
+        &mut self,
+        job: &ConvJob<'_, T>,
+        cells: &PixelCell,
+        (image, rows): (usize, &Range<usize>),
+        places: &[Place],
+    ) {
+        [&mut self.starts, &mut self.places, &mut self.added].into_iter().for_each(Runs::clear);
+        self.count = 0;
+        let added = job.operands.addend.and(job.conv.pixels).map(|form| form.addend);
+        for Place { first: [row, column], count: [height, width] } in places.iter().copied() {
+            for row in row..row + height {
+                self.places.push(cells.place(rows, row, column), 1, width);
+                if let Some(shape) = &added {
+                    self.added.push(shape.offset(image, 0, row, column), shape.pixel(), width);
+                }
+            }
+            self.count += height * width;
+        }
+        // Sums are found without windows.
+        self.starts.push(0, 0, self.count);
+        self.rows = self.count;
     }
 }
 

@@ -98,7 +98,7 @@ const fn square(n: usize) -> [usize; 3] {
     [1, n, n]
 }
 
-const LAYERS: [Layer; 20] = [
+const LAYERS: [Layer; 24] = [
     (3, 64, 1, square(15), 7, 2, 3),
     (64, 128, 1, square(7), 1, 1, 0),
     (35, 70, 1, square(14), 3, 1, 1),
@@ -121,6 +121,11 @@ const LAYERS: [Layer; 20] = [
     // Rows that are copied in parts.
     (64, 16, 1, square(20), 1, 1, 0),
     (256, 16, 1, [1, 3, 70], 3, 1, 1),
+    // Tiles of transforms that end within the output, and channels in several parts.
+    (40, 40, 1, square(7), 3, 1, 1),
+    (130, 33, 1, [1, 9, 13], 3, 1, 1),
+    (33, 64, 1, square(11), 3, 1, 0),
+    (34, 65, 1, [1, 8, 30], 3, 1, 2),
     // Many taps.
     (66, 66, 66, square(8), 8, 1, 4),
 ];
@@ -234,14 +239,14 @@ fn check_pixels<T: Int8Result + PartialEq>(
     let [n, h, w] = [3, planes.output[1], planes.output[2]];
     let (data, addend) = (bytes(n * channels * input[1] * input[2], 1), bytes(n * filters * h * w, 3));
     let weights: Vec<i8> = bytes(filters * channels / groups * planes.taps(), 2).iter().map(|b| *b as i8).collect();
-    let mut packed = vec![0x5a; planes.packed_len().unwrap()];
-    planes.pack(&weights, &mut packed);
     let mut epilogue = scales(filters);
     // Limits before the addend, and none.
     epilogue.functions = [added.filter(|signed| *signed).map(|_| Function::Clip(-9.5, 30.0)), Some(Function::Relu)];
     epilogue.addend = added.map(|signed| AddedBytes { signed, factor: 0.25, most: 127.0 });
     let run = |conv: &Int8Conv, data: &[u8], addend: &[u8], len: usize| {
         let mut out = vec![T::round_to(77.0); len];
+        let mut packed = vec![0x5a; conv.packed_len().unwrap()];
+        conv.pack(&weights, &mut packed);
         let operands = Int8ConvOperands {
             data: Rows { bytes: data, signed },
             addend: added.map(|signed| Rows { bytes: addend, signed }),
@@ -285,5 +290,73 @@ fn pixels_hold_what_planes_hold() {
                 check_pixels::<u8>(layer, level, shares(), signed, Some(!signed));
             }
         }
+    }
+}
+
+/// A byte that depends on all bits of a sum.
+fn digest(sum: i32) -> u8 {
+    sum.wrapping_mul(0x1e35_a7bd).to_be_bytes()[0]
+}
+
+/// Digests of the sums of a layer on an image of pixels, in planes, and the method of the layer.
+fn digests(planes: &Int8Conv, par: &dyn Par, data: Rows<'_>, weights: &[i8]) -> (Vec<u8>, Option<&'static str>) {
+    let Int8Conv { channels, filters, pad: [_, pad, _], .. } = *planes;
+    let halo = Halo { top: pad, left: pad + 1, bottom: pad, right: pad };
+    let from = BlockedShape::pixels(1, channels, planes.input[1], planes.input[2], halo);
+    let output = BlockedShape::pixels(1, filters, planes.output[1], planes.output[2], Halo::default());
+    let conv = Int8Conv { pixels: Some(PixelForm { data: Some(from), output, addend: output }), ..planes.clone() };
+    let mut packed = vec![0x5a; conv.packed_len().unwrap()];
+    conv.pack(weights, &mut packed);
+    let operands = Int8ConvOperands {
+        data: Rows { bytes: &in_layout(Some(from), data.bytes, data.signed), signed: data.signed },
+        addend: None,
+        packed: &packed,
+        epilogue: &EachSum(|_, sum| digest(sum)),
+    };
+    let mut out = vec![0x5a; output.len()];
+    conv.run(par, &operands, &mut out, &mut []);
+    let mut digests = vec![0; filters * conv.output[1] * conv.output[2]];
+    from_pixels(&Serial, Rows { bytes: &out, signed: false }, output, &mut digests);
+    (digests, conv.method())
+}
+
+#[test]
+fn sums_of_pixels_are_those_of_the_definition_however_large() {
+    let small = (1..=7).flat_map(|size| (0..3).map(move |pad| (33, 40, 1, square(size), 3, 1, pad)));
+    let small = small.filter(|(_, _, _, [_, size, _], _, _, pad)| size + 2 * pad >= 3);
+    // Channels that are a part, and more than that, of both schemes.
+    let large = [
+        (112, 32, 1, square(9), 3, 1, 1),
+        (128, 48, 1, [1, 13, 9], 3, 1, 1),
+        (240, 32, 1, square(11), 3, 1, 0),
+        (1830, 32, 1, square(5), 3, 1, 1),
+    ];
+    let threads: [&dyn Par; 3] = [&Serial, &Threads(2), &Threads(8)];
+    let mut methods = std::collections::BTreeSet::new();
+    for (i, layer) in small.chain(large).enumerate() {
+        let any = Int8Conv { batch: 1, ..conv_of(layer, Level::Portable) };
+        let (len, taps) = (any.channels * any.input[1] * any.input[2], any.channels * 9);
+        let random: Vec<i8> = bytes(any.filters * taps, 2).iter().map(|b| *b as i8).collect();
+        // Filters that add all products, or those of every second tap to the others' negatives.
+        let largest = |i: usize| if (i / taps).is_multiple_of(2) || i.is_multiple_of(2) { -128i8 } else { 127 };
+        let largest: Vec<i8> = (0..any.filters * taps).map(largest).collect();
+        for (data, weights, signed) in [
+            (bytes(len, 1), &random, i % 2 == 0),
+            (vec![255; len], &largest, false),
+            (vec![[0x80, 0x7f][i % 2]; len], &largest, true),
+        ] {
+            let number = |b: &u8| if signed { i32::from(*b as i8) } else { i32::from(*b) };
+            let sums = reference(&any, &data.iter().map(number).collect::<Vec<_>>(), weights);
+            let want: Vec<u8> = sums.into_iter().map(digest).collect();
+            for &level in Level::ALL {
+                let conv = Int8Conv { level, ..any.clone() };
+                let (got, method) = digests(&conv, threads[i % 3], Rows { bytes: &data, signed }, weights);
+                assert!(got == want, "{level:?} {layer:?} {signed} {method:?}");
+                methods.extend(method);
+            }
+        }
+    }
+    if Level::Avx2.or_best() == Level::Avx2 {
+        assert_eq!(methods.into_iter().collect::<Vec<_>>(), ["winograd-f2", "winograd-f4"]);
     }
 }
