@@ -162,7 +162,7 @@ pub(crate) fn products_cost_ns(level: Level, multiply_adds: u64) -> u64 {
         Level::Portable => 2,
         // Two instructions in a cycle, two thirds of the time; not measured.
         Level::DotProd | Level::I8mm => 60,
-        Level::Avx2 => 40,
+        Level::Avx2 => 65,
         Level::Vnni => 200,
         Level::Tiles => 600,
     };
