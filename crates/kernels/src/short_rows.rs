@@ -9,6 +9,8 @@ use crate::vectorize::Width;
 
 /// Rows that are computed together.
 pub(crate) const TOGETHER: usize = LANES;
+/// Vectors whose exponentials are summed before they are added to the sum of a row.
+const SUMMED: usize = 64;
 
 /// The softmax, or its logarithm, of every row of `n` elements.
 pub(crate) fn softmax(log: bool, x: &[f32], n: usize, out: &mut [f32]) {
@@ -29,6 +31,29 @@ fn run(log: bool, x: Src, n: usize, out: Dst, len: usize) {
     unsafe { body(&ShortRowsArgs { x, out, rows: len / n, n }) }
 }
 
+/// Computes softmax in place, of the first `n` elements of rows that are whole vectors apart.
+///
+/// # Panics
+/// If a vector of a row is not in `x`.
+pub(crate) fn softmax_of_vectors(x: &mut [f32], rows: &VectorRows, n: usize) {
+    let Some(last) = rows.starts[..rows.count].iter().max() else { return };
+    let end = last + n.div_ceil(LANES).saturating_sub(1) * rows.step + LANES;
+    assert!(end <= x.len(), "rows end at {end} of {}", x.len());
+    let body = entry::<ApartRows>(Width::widest().isa());
+    // SAFETY: whole vectors of all rows are in `x`.
+    unsafe { body(&ApartRowsArgs { x: Dst::new(x), rows: *rows, n }) }
+}
+
+/// Up to sixteen rows of vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VectorRows {
+    /// The first element of each row.
+    pub starts: [usize; TOGETHER],
+    pub count: usize,
+    /// Elements from a vector of a row to the next.
+    pub step: usize,
+}
+
 struct ShortRowsArgs {
     x: Src,
     /// May be where `x` is.
@@ -44,29 +69,49 @@ impl<const LOG: bool> Body for ShortRows<LOG> {
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &ShortRowsArgs) {
         for first in (0..x.rows).step_by(TOGETHER) {
-            let at = first * x.n;
-            let some = SixteenRows::<S, LOG> { s, x: x.x.add(at), out: x.out.add(at), n: x.n };
+            let (at, count) = (first * x.n, TOGETHER.min(x.rows - first));
+            let rows = VectorRows { starts: std::array::from_fn(|row| row * x.n), count, step: LANES };
+            let some = SixteenRows::<S, LOG, true> { s, x: x.x.add(at), out: x.out.add(at), rows: &rows, n: x.n };
             // SAFETY: promised by the caller.
-            unsafe { some.softmax(TOGETHER.min(x.rows - first)) }
+            unsafe { some.softmax() }
         }
     }
 }
 
-/// Up to sixteen rows.
-#[derive(Clone, Copy)]
-struct SixteenRows<S, const LOG: bool> {
-    s: S,
-    x: Src,
-    out: Dst,
+struct ApartRowsArgs {
+    x: Dst,
+    rows: VectorRows,
     n: usize,
 }
 
-impl<S: Simd, const LOG: bool> SixteenRows<S, LOG> {
-    /// # Safety
-    /// As many rows must be there, and no more than sixteen.
+struct ApartRows;
+
+impl Body for ApartRows {
+    type Args = ApartRowsArgs;
     #[inline(always)]
-    unsafe fn softmax(self, rows: usize) {
-        let s = self.s;
+    unsafe fn run<S: Simd>(s: S, x: &ApartRowsArgs) {
+        let some = SixteenRows::<S, false, false> { s, x: x.x.as_src(), out: x.x, rows: &x.rows, n: x.n };
+        // SAFETY: promised by the caller.
+        unsafe { some.softmax() }
+    }
+}
+
+/// Up to sixteen rows. If they are `STREAMED`, the next sixteen follow them and come from memory.
+#[derive(Clone, Copy)]
+struct SixteenRows<'a, S, const LOG: bool, const STREAMED: bool> {
+    s: S,
+    x: Src,
+    out: Dst,
+    rows: &'a VectorRows,
+    n: usize,
+}
+
+impl<S: Simd, const LOG: bool, const STREAMED: bool> SixteenRows<'_, S, LOG, STREAMED> {
+    /// # Safety
+    /// The rows must be there.
+    #[inline(always)]
+    unsafe fn softmax(self) {
+        let (s, rows) = (self.s, self.rows.count);
         let (mut lanes, mut max, mut sum) = ([s.zero(); LANES], [0.0; LANES], [0.0; LANES]);
         let mut ends = [s.zero(); LANES];
         let together = rows / AT_ONCE * AT_ONCE;
@@ -95,10 +140,14 @@ impl<S: Simd, const LOG: bool> SixteenRows<S, LOG> {
         }
     }
 
-    /// The beginning of row `row`, its part that fills vectors, and the rest.
+    /// The beginnings of N rows.
     #[inline(always)]
-    fn row(self, row: usize) -> (usize, usize, usize) {
-        (row * self.n, self.n / LANES * LANES, self.n % LANES)
+    fn starts<const N: usize>(self, row: usize) -> [usize; N] {
+        let mut starts = [0; N];
+        for i in 0..N {
+            starts[i] = self.rows.starts[row + i];
+        }
+        starts
     }
 
     /// The lanes' largest of N rows; NaN does not count.
@@ -107,19 +156,20 @@ impl<S: Simd, const LOG: bool> SixteenRows<S, LOG> {
     /// The rows must be there, and have places in `lanes`.
     #[inline(always)]
     unsafe fn largest<const N: usize>(self, row: usize, lanes: &mut [S::V; LANES]) {
-        let (s, (first, whole, rest)) = (self.s, self.row(row));
+        let (s, starts, rest) = (self.s, self.starts::<N>(row), self.n % LANES);
         let lowest = s.splat(f32::NEG_INFINITY);
-        let mut max = [lowest; N];
+        let (mut max, mut at) = ([lowest; N], 0);
         // SAFETY: promised by the caller.
         unsafe {
-            for at in (first..first + whole).step_by(LANES) {
+            for _ in 0..self.n / LANES {
                 for i in 0..N {
-                    max[i] = s.max(s.load(self.x, at + i * self.n), max[i]);
+                    max[i] = s.max(s.load(self.x, starts[i] + at), max[i]);
                 }
+                at += self.rows.step;
             }
             if rest > 0 {
                 for i in 0..N {
-                    max[i] = s.max(s.load_part(self.x, first + whole + i * self.n, rest, lowest), max[i]);
+                    max[i] = s.max(s.load_part(self.x, starts[i] + at, rest, lowest), max[i]);
                 }
             }
         }
@@ -140,41 +190,50 @@ impl<S: Simd, const LOG: bool> SixteenRows<S, LOG> {
         lanes: &mut [S::V; LANES],
         ends: &mut [S::V; LANES],
     ) {
-        let (s, (first, whole, rest)) = (self.s, self.row(row));
-        let mut sum = [s.zero(); N];
+        let (s, starts, whole, rest) = (self.s, self.starts::<N>(row), self.n / LANES, self.n % LANES);
+        let (mut total, mut at) = ([s.zero(); N], 0);
         // SAFETY: promised by the caller.
         unsafe {
-            for at in (first..first + whole).step_by(LANES) {
-                let mut e = [s.zero(); N];
-                for i in 0..N {
-                    let at = at + i * self.n;
-                    prefetch_near(self.x, at + TOGETHER * self.n);
-                    prefetch_near(self.out.as_src(), at + TOGETHER * self.n);
-                    e[i] = s.sub(s.load(self.x, at), s.splat(max[row + i]));
-                }
-                exp(s, &mut e);
-                for i in 0..N {
-                    if !LOG {
-                        s.store(self.out, at + i * self.n, e[i]);
+            for part in (0..whole).step_by(SUMMED) {
+                let mut sum = [s.zero(); N];
+                for _ in part..whole.min(part + SUMMED) {
+                    let mut e = [s.zero(); N];
+                    for i in 0..N {
+                        let at = starts[i] + at;
+                        if STREAMED {
+                            prefetch_near(self.x, at + TOGETHER * self.n);
+                            prefetch_near(self.out.as_src(), at + TOGETHER * self.n);
+                        }
+                        e[i] = s.sub(s.load(self.x, at), s.splat(max[row + i]));
                     }
-                    sum[i] = s.add(sum[i], e[i]);
+                    exp(s, &mut e);
+                    for i in 0..N {
+                        if !LOG {
+                            s.store(self.out, starts[i] + at, e[i]);
+                        }
+                        sum[i] = s.add(sum[i], e[i]);
+                    }
+                    at += self.rows.step;
+                }
+                for i in 0..N {
+                    total[i] = s.add(total[i], sum[i]);
                 }
             }
             if rest > 0 {
-                let (at, nothing) = (first + whole, s.splat(f32::NEG_INFINITY));
+                let nothing = s.splat(f32::NEG_INFINITY);
                 let mut e = [s.zero(); N];
                 for i in 0..N {
                     // What is beyond the end adds nothing.
-                    e[i] = s.sub(s.load_part(self.x, at + i * self.n, rest, nothing), s.splat(max[row + i]));
+                    e[i] = s.sub(s.load_part(self.x, starts[i] + at, rest, nothing), s.splat(max[row + i]));
                 }
                 exp(s, &mut e);
                 for i in 0..N {
                     ends[row + i] = e[i];
-                    sum[i] = s.add(sum[i], e[i]);
+                    total[i] = s.add(total[i], e[i]);
                 }
             }
         }
-        lanes[row..row + N].copy_from_slice(&sum);
+        lanes[row..row + N].copy_from_slice(&total);
     }
 
     /// The shares of a row from its exponentials and `sum`, 1 / their sum; or from its elements,
@@ -184,16 +243,16 @@ impl<S: Simd, const LOG: bool> SixteenRows<S, LOG> {
     /// The row must be there.
     #[inline(always)]
     unsafe fn shares(self, row: usize, max: f32, sum: f32, end: S::V) {
-        let (s, (first, whole, rest)) = (self.s, self.row(row));
+        let (s, [mut at], rest) = (self.s, self.starts::<1>(row), self.n % LANES);
         let (max, sum) = (s.splat(max), s.splat(sum));
         let from = if LOG { self.x } else { self.out.as_src() };
         // SAFETY: promised by the caller.
         unsafe {
-            for at in (first..first + whole).step_by(LANES) {
+            for _ in 0..self.n / LANES {
                 s.store(self.out, at, share::<S, LOG>(s, s.load(from, at), max, sum));
+                at += self.rows.step;
             }
             if rest > 0 {
-                let at = first + whole;
                 let v = if LOG { s.load_part(self.x, at, rest, max) } else { end };
                 s.store_part(self.out, at, rest, share::<S, LOG>(s, v, max, sum));
             }
@@ -274,6 +333,34 @@ mod tests {
             softmax_in_place(log, &mut y, n);
             assert_eq!(bits(&y), bits(&softmax_of(Width::widest(), log, &x, n)), "{n} {log}");
         }
+    }
+
+    #[test]
+    fn rows_of_vectors_that_are_apart_have_the_same_bits() {
+        for (n, count) in [(1, 3), (16, 16), (70, 6), (200, 1)] {
+            let x = random(count * n, 7);
+            let (step, vectors) = (count * LANES, n.div_ceil(LANES));
+            let place = |row: usize, i: usize| i / LANES * step + row * LANES + i % LANES;
+            // What follows a row in its last vector does not count.
+            let mut apart = vec![1e30; vectors * step];
+            for (row, i) in (0..count).flat_map(|row| (0..n).map(move |i| (row, i))) {
+                apart[place(row, i)] = x[row * n + i];
+            }
+            let rows = VectorRows { starts: std::array::from_fn(|row| row * LANES), count, step };
+            for width in Width::all() {
+                let (expected, mut got) = (softmax_of(width, false, &x, n), apart.clone());
+                width.limit(|| softmax_of_vectors(&mut got, &rows, n));
+                let got = (0..count * n).map(|at| got[place(at / n, at % n)]).collect::<Vec<_>>();
+                assert_eq!(bits(&got), bits(&expected), "{count} rows of {n}, {width:?}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "rows end at 33 of 32")]
+    fn rows_of_vectors_that_end_too_late_are_refused() {
+        let rows = VectorRows { starts: [1; TOGETHER], count: 1, step: LANES };
+        softmax_of_vectors(&mut [0.0; 32], &rows, 17);
     }
 
     #[test]

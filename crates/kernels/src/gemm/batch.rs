@@ -212,39 +212,6 @@ fn check(name: &str, needed: Option<usize>, given: usize) {
     assert!(needed.is_some_and(|needed| needed <= given), "{name} needs {needed:?} elements, got {given}");
 }
 
-/// One product of a chunk of a larger computation, in the scratch memory of that chunk.
-#[derive(Clone, Copy)]
-pub(crate) struct BatchBlock {
-    gemm: Sgemm,
-    cut: GemmCut,
-    alpha: f32,
-}
-
-impl BatchBlock {
-    /// `alpha` times the product of `[m, k]` by `[k, n]`.
-    pub fn new([m, n, k]: [usize; 3], alpha: f32, isa: Isa) -> BatchBlock {
-        let gemm = Sgemm::new(m, n, k, isa);
-        BatchBlock { gemm, cut: GemmCut::of(&gemm), alpha }
-    }
-
-    /// Scratch memory that it needs; not less with more rows.
-    pub fn scratch_bytes(&self) -> usize {
-        scratch_bytes(&self.gemm, &self.cut, true)
-    }
-
-    /// Writes all rows of the product, `c_stride` apart.
-    ///
-    /// # Safety
-    /// A, B and C must be as large as the product says, and no other thread may touch the elements
-    /// of C.
-    pub unsafe fn run(&self, a: Matrix<'_>, b: Matrix<'_>, c: Dst, c_stride: usize, scratch: &mut [u8]) {
-        let scale = Scale { alpha: self.alpha, beta: 0.0 };
-        let output = GemmOutput { gemm: self.gemm, epilogue: Epilogue::default(), scale, factors: None, c, c_stride };
-        let job = Job { gemm: self.gemm, cut: self.cut, a, b: Right::Plain(b), output };
-        (0..self.cut.chunks()).for_each(|chunk| job.chunk(chunk, scratch));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

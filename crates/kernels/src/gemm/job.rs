@@ -2,7 +2,7 @@
 
 use super::output::GemmOutput;
 use super::small::SmallView;
-use super::tile::{ProductArgs, Split, Tap, product, tile_size};
+use super::tile::{ProductArgs, Split, SumsAt, Tap, product, tile_size};
 use super::{Matrix, Sgemm};
 use crate::simd::{Dst, LANES, Src, entry};
 use crate::squares::{Turn, TurnArgs};
@@ -138,15 +138,17 @@ impl Job<'_> {
             };
             for k0 in (0..k).step_by(steps) {
                 let b = Src::new(b).add(k0 * width);
+                let mut taps = RowTaps::new(taps, k0..k.min(k0 + steps));
                 for t in tiles.clone() {
                     let (at, rows) = (self.cut.rows.start(t) - first, self.cut.rows.rows(t));
-                    let taps = row_taps(taps, k0, k.min(k0 + steps), rows);
+                    let taps = taps.of(rows);
                     let args = ProductArgs {
                         a: a.add(at * depth),
                         taps: taps.as_ptr(),
                         taps_len: taps.len(),
                         b,
                         c: c.add(at * width),
+                        c_at: SumsAt::rows(width),
                         add: k0 > 0,
                     };
                     // SAFETY: tile t was packed above with `rows` rows at `at * depth`; the taps
@@ -194,14 +196,34 @@ pub(super) fn pack_rows(a: Matrix<'_>, first: usize, rows: usize, k: usize, out:
     }
 }
 
-/// The taps of steps `k0 .. k1` in a tile of `rows` packed rows.
-pub(super) fn row_taps(taps: &mut [Tap], k0: usize, k1: usize, rows: usize) -> &[Tap] {
-    let blocks = k0 / LANES..k1.div_ceil(LANES);
-    let taps = &mut taps[..blocks.len()];
-    for (tap, block) in taps.iter_mut().zip(blocks) {
-        *tap = Tap { offset: (block * rows * LANES) as u32, count: LANES.min(k1 - block * LANES) as u32 };
+/// The taps of some steps in tiles of packed rows.
+pub(super) struct RowTaps<'a> {
+    taps: &'a mut [Tap],
+    steps: Range<usize>,
+    /// The rows of the tile that they are for.
+    rows: usize,
+}
+
+impl<'a> RowTaps<'a> {
+    /// The taps of steps that begin with a vector, in memory for at least as many.
+    pub fn new(memory: &'a mut [Tap], steps: Range<usize>) -> RowTaps<'a> {
+        let blocks = steps.start / LANES..steps.end.div_ceil(LANES);
+        RowTaps { taps: &mut memory[..blocks.len()], steps, rows: 0 }
     }
-    taps
+
+    /// The taps in a tile of `rows` packed rows, one at least. Tiles of the same size have the same.
+    #[inline]
+    pub fn of(&mut self, rows: usize) -> &[Tap] {
+        if rows != self.rows {
+            self.rows = rows;
+            for (i, tap) in self.taps.iter_mut().enumerate() {
+                let block = self.steps.start / LANES + i;
+                let count = LANES.min(self.steps.end - block * LANES);
+                *tap = Tap { offset: (block * rows * LANES) as u32, count: count as u32 };
+            }
+        }
+        self.taps
+    }
 }
 
 impl Sgemm {

@@ -14,13 +14,13 @@ mod few_rows;
 mod job;
 mod live;
 pub(crate) mod output;
+pub(crate) mod rows;
 mod shared;
 mod small;
 #[allow(clippy::needless_range_loop)]
 pub(crate) mod tile;
 mod unpack;
 
-pub(crate) use batch::BatchBlock;
 pub use batch::{BatchProduct, Matrices, MatricesMut, Places};
 pub use bf16::Bf16Gemm;
 pub use output::{ElementFunction, Epilogue};

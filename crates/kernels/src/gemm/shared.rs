@@ -1,9 +1,9 @@
 //! Products with a packed B whose rows of A are packed once, for all chunks. Chunks that pack for
 //! themselves do it again for every few panels, which takes up to a twentieth of the time.
 
-use super::job::{DEPTH, pack_rows, row_taps};
+use super::job::{DEPTH, RowTaps, pack_rows};
 use super::output::{FinishedSums, GemmOutput, MOST_COLUMNS};
-use super::tile::{ProductArgs, Split, SplitEntries, Tap, product, tile_size};
+use super::tile::{ProductArgs, Split, SplitEntries, SumsAt, Tap, product, tile_size};
 use super::{Matrix, Sgemm};
 use crate::cache_class::CacheClass;
 use crate::par::{Par, par_chunks_mut, range_of};
@@ -120,15 +120,17 @@ impl SharedProduct<'_> {
         for k0 in (0..k).step_by(cut.depth) {
             let steps = cut.depth.min(k - k0);
             let b = Src::new(&self.b[(panel * k + k0) * width..][..steps * width]);
+            let mut taps = RowTaps::new(taps, k0..k0 + steps);
             for t in tiles.clone() {
                 let (at, rows) = (cut.rows.start(t) - first, cut.rows.rows(t));
-                let taps = row_taps(taps, k0, k0 + steps, rows);
+                let taps = taps.of(rows);
                 let args = ProductArgs {
                     a: Src::new(&self.packed[(t - self.first) * cut.tile..][..cut.tile]),
                     taps: taps.as_ptr(),
                     taps_len: taps.len(),
                     b,
                     c: sums.add(at * width),
+                    c_at: SumsAt::rows(width),
                     add: k0 > 0,
                 };
                 // SAFETY: tile t was packed with `rows` rows; the taps cover its steps from k0, as

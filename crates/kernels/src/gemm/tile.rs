@@ -274,16 +274,32 @@ unsafe fn step<S: Simd, const M: usize, const N: usize, const WRAP: usize, const
     }
 }
 
-/// Arguments of [`product`]: `c[m][n][16] (+)= A * B` with the rows of A 16 elements apart and C
-/// contiguous.
+/// Arguments of [`product`]: `c[m][n][16] (+)= A * B` with the rows of A 16 elements apart.
 pub(crate) struct ProductArgs {
     pub a: Src,
     pub taps: *const Tap,
     pub taps_len: usize,
     pub b: Src,
     pub c: Dst,
+    pub c_at: SumsAt,
     /// Add to what C holds.
     pub add: bool,
+}
+
+/// The distances of the sums of a register tile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SumsAt {
+    /// Elements from a row to the next.
+    pub row: usize,
+    /// Elements from 16 columns to the next.
+    pub block: usize,
+}
+
+impl SumsAt {
+    /// Rows of `width` columns, one after the other.
+    pub fn rows(width: usize) -> SumsAt {
+        SumsAt { row: width, block: LANES }
+    }
 }
 
 struct Product<const M: usize, const N: usize, const WAYS: usize>;
@@ -299,14 +315,14 @@ impl<const M: usize, const N: usize, const WAYS: usize> Body for Product<M, N, W
             if x.add {
                 for m in 0..M {
                     for n in 0..N {
-                        acc[m][n] = s.load(x.c.as_src(), (m * N + n) * LANES);
+                        acc[m][n] = s.load(x.c.as_src(), m * x.c_at.row + n * x.c_at.block);
                     }
                 }
             }
             accumulate::<S, M, N, WAYS, LANES, M>(s, &mut acc, x.a, LANES, 0, taps, x.b, Soon::behind(x.b, N * LANES));
             for m in 0..M {
                 for n in 0..N {
-                    s.store(x.c, (m * N + n) * LANES, acc[m][n]);
+                    s.store(x.c, m * x.c_at.row + n * x.c_at.block, acc[m][n]);
                 }
             }
         }

@@ -20,7 +20,7 @@ use crate::conv::operands::ConvJob;
 use crate::conv::options::Winograd;
 use crate::conv::params::Conv2dParams;
 use crate::conv::table::ConvSignature;
-use crate::gemm::tile::{Elements, ProductArgs, Split, Tap, product, tile_size};
+use crate::gemm::tile::{Elements, ProductArgs, Split, SumsAt, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::{Par, range_of};
 use crate::simd::{Body, Dst, LANES, Simd, Src, entry, prefetch_far};
@@ -174,6 +174,7 @@ impl WinogradPolyphase {
                     taps_len: 1,
                     b: filters.add(point * depth * width),
                     c: m.add(point * tiles.m_point + at * width),
+                    c_at: SumsAt::rows(width),
                     add: false,
                 };
                 // SAFETY: V holds a row of tiles at every point, the filters all lanes of this

@@ -18,7 +18,7 @@ use crate::conv::method::{ConvBand, ConvBands, PreparedConv};
 use crate::conv::methods::direct_bf16::pair_of;
 use crate::conv::operands::ConvJob;
 use crate::conv::params::Conv2dParams;
-use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, Tap, product, tile_size};
+use crate::gemm::tile::{Elements, ProductArgs, Split, SplitEntries, SumsAt, Tap, product, tile_size};
 use crate::isa::Isa;
 use crate::par::{Par, groups_of, range_of, within};
 use crate::simd::{Dst, LANES, Src, prefetch_far};
@@ -471,9 +471,10 @@ impl PointRows {
         for i in 0..parts {
             let at = self.split.start(i);
             let (taps_len, taps) = (taps.len(), taps.as_ptr());
-            let (a, c) = (v.add(at * BLOCK), m.add(at * width));
+            let (a, c, c_at) = (v.add(at * BLOCK), m.add(at * width), SumsAt::rows(width));
+            let args = ProductArgs { a, taps, taps_len, b: filters, c, c_at, add: false };
             // SAFETY: promised by the caller.
-            unsafe { self.entries.of(&self.split, i)(&ProductArgs { a, taps, taps_len, b: filters, c, add: false }) }
+            unsafe { self.entries.of(&self.split, i)(&args) }
         }
     }
 }
