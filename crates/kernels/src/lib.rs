@@ -31,6 +31,7 @@ pub mod dense;
 pub mod density;
 mod element;
 pub mod elementwise;
+mod erf;
 mod error;
 mod exponentials;
 pub mod fft;

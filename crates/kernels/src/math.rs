@@ -194,6 +194,32 @@ pub fn softrelu_f32(x: f32) -> f32 {
     top + log1p_unit_f32(exp_f32(-x.abs()))
 }
 
+/// Constants of [`erf_f32`], highest powers first.
+pub(crate) struct Erf {
+    /// Of the odd polynomial up to 1, without the last one.
+    pub near: [f32; 6],
+    /// Of ln erfc above it.
+    pub far: [f32; 9],
+    /// Arguments beyond it have the result of this one.
+    pub most: f32,
+}
+
+pub(crate) const ERF: Erf = Erf {
+    near: [7.882_497e-5, -8.018_855e-4, 5.189_312e-3, -2.685_432_9e-2, 1.128_359_7e-1, -3.761_263e-1],
+    far: [
+        1.614_061_6e-6,
+        -4.559_062_3e-5,
+        5.927_695_4e-4,
+        -4.740_222_4e-3,
+        2.636_471_7e-2,
+        -1.099_782_4e-1,
+        -6.319_371e-1,
+        -1.130_166_7,
+        3.032_13e-4,
+    ],
+    most: 4.0,
+};
+
 /// The error function. Up to 1 an odd polynomial, above 1 - e^q(x); both are Chebyshev fits of our
 /// own to the 50-digit function, of degree 6 in x^2 and of degree 8 for ln erfc on [1, 4]; error at
 /// most 2.5 ulp.
@@ -201,21 +227,19 @@ pub fn softrelu_f32(x: f32) -> f32 {
 pub fn erf_f32(x: f32) -> f32 {
     let a = x.abs();
     let q = x * x;
-    let mut p = 7.882_497e-5;
-    p = p * q - 8.018_855e-4;
-    p = p * q + 5.189_312e-3;
-    p = p * q - 2.685_432_9e-2;
-    p = p * q + 1.128_359_7e-1;
-    p = p * q - 3.761_263e-1;
-    p = p * q + std::f32::consts::FRAC_2_SQRT_PI;
-    let small = x * p;
-    let b = if a > 4.0 { 4.0 } else { a };
-    // In pairs of terms: the exponential waits for this, and so less long.
-    let (square, fourth) = (b * b, b * b * (b * b));
-    let high = (-4.559_062_3e-5 * b + 5.927_695_4e-4) * square + (-4.740_222_4e-3 * b + 2.636_471_7e-2);
-    let low = (-1.099_782_4e-1 * b - 6.319_371e-1) * square + (-1.130_166_7 * b + 3.032_13e-4);
-    let e = (1.614_061_6e-6 * fourth + high) * fourth + low;
-    let large = (1.0 - exp_f32(e)).copysign(x);
+    let mut p = ERF.near[0];
+    for c in &ERF.near[1..] {
+        p = p * q + c;
+    }
+    let small = x * (p * q + std::f32::consts::FRAC_2_SQRT_PI);
+    let b = if a > ERF.most { ERF.most } else { a };
+    // In pairs of terms, because the exponential waits for this.
+    let [c8, c7, c6, c5, c4, c3, c2, c1, c0] = ERF.far;
+    let square = b * b;
+    let fourth = square * square;
+    let high = (c7 * b + c6) * square + (c5 * b + c4);
+    let low = (c3 * b + c2) * square + (c1 * b + c0);
+    let large = (1.0 - exp_f32((c8 * fourth + high) * fourth + low)).copysign(x);
     if a <= 1.0 { small } else { large }
 }
 

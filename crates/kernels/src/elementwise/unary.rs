@@ -41,9 +41,9 @@ trait UnaryFunction: Copy {
 ///   it.
 /// * `f32: vectors |x| …` is a loop in single precision, compiled for every vector width; half
 ///   precision uses it too. `each` instead of `vectors` compiles it once, for functions that are
-///   calls. `near` takes two values: the second replaces a first one that is NaN, and where both
-///   are the function is computed in double precision. `f64s:` and `integers:` are such loops for
-///   double precision and for integers of type `T`.
+///   calls; `whole` names a function of slices. `near` takes two values: the second replaces a first
+///   one that is NaN, and where both are the function is computed in double precision. `f64s:` and
+///   `integers:` are such loops for double precision and for integers of type `T`.
 /// * `cost: …`, at the end after a semicolon, is a [`FunctionCost`]; without it `SLOW_CALL`.
 ///
 /// Functions with parameters follow, with their documentation; their code stands below the table.
@@ -160,11 +160,11 @@ macro_rules! unary_functions {
             integers: each |x| if x > T::ZERO { x } else { T::ZERO }; cost: Streaming
         }
         Gelu "The Gaussian error linear unit." {
-            f64: |x| math::gelu(x), f32: vectors |x| math::gelu_f32(x); cost: Vectors(700)
+            f64: |x| math::gelu(x), f32: whole |x| crate::erf::gelu; cost: Vectors(400)
         }
         Selu "The scaled exponential linear unit." { f64: |x| math::selu(x); cost: CALL }
         Erf ["erf" "_npx_erf"] "The error function." {
-            f64: |x| math::erf(x), f32: vectors |x| math::erf_f32(x); cost: Vectors(700)
+            f64: |x| math::erf(x), f32: whole |x| crate::erf::erf; cost: Vectors(400)
         }
         Erfinv ["erfinv" "_npx_erfinv"] "The inverse of the error function." {
             f64: |x| math::erfinv(x); cost: Calls(130_000)
@@ -195,6 +195,11 @@ macro_rules! unary_loop {
     (f32, near, $x:ident, $values:expr) => {
         fn f32s(self, x: &[f32], out: &mut [f32]) {
             near(x, out, |$x: f32| $values[0], |$x: f32| $values[1], |x| self.f64(f64::from(x)) as f32);
+        }
+    };
+    (f32, whole, $x:ident, $function:expr) => {
+        fn f32s(self, $x: &[f32], out: &mut [f32]) {
+            $function($x, out)
         }
     };
     (f32, $loop:ident, $x:ident, $value:expr) => {

@@ -34,6 +34,7 @@ macro_rules! per_half {
 
 impl Simd for Avx2 {
     type V = Pair;
+    const IN_PROGRESS: usize = 2;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Pair {
@@ -111,6 +112,15 @@ impl Simd for Avx2 {
         fn fnma(a, b, c) = _mm256_fnmadd_ps;
     }
 
+    #[inline(always)]
+    fn pick(self, v: Pair, limit: Pair, low: Pair, high: Pair) -> Pair {
+        let mut picked = low;
+        for i in 0..2 {
+            // SAFETY: the token proves AVX2.
+            unsafe { picked[i] = _mm256_blendv_ps(high[i], low[i], _mm256_cmp_ps::<_CMP_LE_OQ>(v[i], limit[i])) }
+        }
+        picked
+    }
     #[inline(always)]
     fn times_pow2(self, v: Pair, n: Pair) -> Pair {
         let mut scaled = v;

@@ -205,6 +205,7 @@ pub(super) unsafe fn pack_compact(numbers: Src, top: u32, rest: Dst, codes: Dst)
 
 impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
     type V = __m512;
+    const IN_PROGRESS: usize = 4;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
@@ -299,6 +300,11 @@ impl<const PAIRS: bool> Simd for Avx512<PAIRS> {
         unsafe { _mm512_fnmadd_ps(a, b, c) }
     }
 
+    #[inline(always)]
+    fn pick(self, v: __m512, limit: __m512, low: __m512, high: __m512) -> __m512 {
+        // SAFETY: the token proves AVX-512F.
+        unsafe { _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(v, limit), high, low) }
+    }
     #[inline(always)]
     fn times_pow2(self, v: __m512, n: __m512) -> __m512 {
         // SAFETY: the token proves AVX-512F.

@@ -43,6 +43,9 @@ pub(crate) const LANES: usize = 16;
 pub(crate) trait Simd: Copy {
     /// Sixteen lanes.
     type V: Copy;
+    /// Values that functions of several steps compute together, which keeps the units busy and fits
+    /// the registers.
+    const IN_PROGRESS: usize;
 
     fn splat(self, x: f32) -> Self::V;
     /// # Safety
@@ -85,6 +88,8 @@ pub(crate) trait Simd: Copy {
     }
     /// `c - a * b`
     fn fnma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// `low` where `v` is at most `limit`, else `high`.
+    fn pick(self, v: Self::V, limit: Self::V, low: Self::V, high: Self::V) -> Self::V;
     /// `v` times two to the power of `n`, whole numbers between -152 and 130; exact except for
     /// results below the normal numbers.
     fn times_pow2(self, v: Self::V, n: Self::V) -> Self::V;

@@ -38,6 +38,7 @@ macro_rules! per_quad {
 
 impl Simd for Neon {
     type V = Quads;
+    const IN_PROGRESS: usize = 2;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Quads {
@@ -137,6 +138,16 @@ impl Simd for Neon {
             sum[i] = unsafe { vfmsq_f32(c[i], a[i], b[i]) };
         }
         sum
+    }
+
+    #[inline(always)]
+    fn pick(self, v: Quads, limit: Quads, low: Quads, high: Quads) -> Quads {
+        let mut picked = low;
+        for i in 0..QUADS {
+            // SAFETY: NEON is part of the baseline.
+            unsafe { picked[i] = vbslq_f32(vcleq_f32(v[i], limit[i]), low[i], high[i]) }
+        }
+        picked
     }
     #[inline(always)]
     fn times_pow2(self, v: Quads, n: Quads) -> Quads {

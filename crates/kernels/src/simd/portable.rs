@@ -108,6 +108,7 @@ fn from_lanes(f: impl Fn(usize) -> f32) -> Quads {
 
 impl Simd for Portable {
     type V = Quads;
+    const IN_PROGRESS: usize = 2;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Quads {
@@ -157,6 +158,12 @@ impl Simd for Portable {
     #[inline(always)]
     fn fnma(self, a: Quads, b: Quads, c: Quads) -> Quads {
         self.sub(c, self.mul(a, b))
+    }
+
+    #[inline(always)]
+    fn pick(self, v: Quads, limit: Quads, low: Quads, high: Quads) -> Quads {
+        let (v, limit, low, high) = (lanes(v), lanes(limit), lanes(low), lanes(high));
+        from_lanes(|i| if v[i] <= limit[i] { low[i] } else { high[i] })
     }
     #[inline(always)]
     fn times_pow2(self, v: Quads, n: Quads) -> Quads {
