@@ -144,9 +144,7 @@ impl<S: Simd, const LOG: bool, const STREAMED: bool> SixteenRows<'_, S, LOG, STR
     #[inline(always)]
     fn starts<const N: usize>(self, row: usize) -> [usize; N] {
         let mut starts = [0; N];
-        for i in 0..N {
-            starts[i] = self.rows.starts[row + i];
-        }
+        starts.copy_from_slice(&self.rows.starts[row..row + N]);
         starts
     }
 

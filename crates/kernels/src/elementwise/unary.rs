@@ -4,6 +4,7 @@
 use super::BLOCK;
 use super::functions::{FunctionCost, clip, each, in_double, truth, vectors};
 use crate::element::Element;
+use crate::erf;
 use crate::halves::{narrow, widen};
 use crate::math;
 use crate::vectorize::{Loop, vectorize};
@@ -160,11 +161,11 @@ macro_rules! unary_functions {
             integers: each |x| if x > T::ZERO { x } else { T::ZERO }; cost: Streaming
         }
         Gelu "The Gaussian error linear unit." {
-            f64: |x| math::gelu(x), f32: whole |x| crate::erf::gelu; cost: Vectors(400)
+            f64: |x| math::gelu(x), f32: whole |x| erf::gelu; cost: Vectors(400)
         }
         Selu "The scaled exponential linear unit." { f64: |x| math::selu(x); cost: CALL }
         Erf ["erf" "_npx_erf"] "The error function." {
-            f64: |x| math::erf(x), f32: whole |x| crate::erf::erf; cost: Vectors(400)
+            f64: |x| math::erf(x), f32: whole |x| erf::erf; cost: Vectors(400)
         }
         Erfinv ["erfinv" "_npx_erfinv"] "The inverse of the error function." {
             f64: |x| math::erfinv(x); cost: Calls(130_000)
