@@ -4,14 +4,14 @@
 The lists are crates/*/mutants/*.mutant; their files are named from the folder of the crate. Each
 mutant is applied to a scratch copy of the crates, the tests it names are built and run, and for a
 mutant of the engine all other tests of engine and simulated device until one fails. A test is a
-file of the engine's tests, or CRATE/FILE of another crate's; CRATE/lib are its unit tests, `loom`
-the models, python/FILE a file of tests/ (or FILE::TEST). A filter may follow. A mutant that does
-not compile or does not apply is an error of the list, not a kill. Nothing in the source tree is
-changed.
+file of the engine's tests, or CRATE/FILE of another crate's, a program or a module of one;
+CRATE/lib are its unit tests, `loom` the models, python/FILE a file of tests/ (or FILE::TEST).
+Beginnings of names may follow. A mutant that does not compile or does not apply is an error of the
+list, not a kill. Nothing in the source tree is changed.
 
     scripts/mutants.py                 all of them, and a table
     scripts/mutants.py token fork      those whose name, or crate, contains one of the words
-    scripts/mutants.py --check         only whether every edit applies
+    scripts/mutants.py --check         only whether every edit applies, and the tests are there
     scripts/mutants.py --baseline      only the unchanged engine: every test must pass
     scripts/mutants.py --models        every model against the mutants its comment says it kills
 """
@@ -201,11 +201,11 @@ class Scratch:
         """Builds a test; returns what runs it, or the compiler's words."""
         env = dict(os.environ, CARGO_PROFILE_DEV_OPT_LEVEL="1", CARGO_PROFILE_DEV_DEBUG="0", CARGO_INCREMENTAL="1")
         env["CARGO_PROFILE_RELEASE_LTO"] = "off"
-        package, _, name = test.rpartition("/")
+        package = test.rpartition("/")[0]
         env["CARGO_TARGET_DIR"] = str(TARGET or self.where / "target")
         if package == "python":
             return self.build_module(env)
-        what = ["--lib"] if name == "lib" else ["--test", name]
+        what = ["--test", program(test)[0]] if is_file(test) else ["--lib"]
         if test == "loom":
             what = ["--lib", "--release"]
             env["RUSTFLAGS"] = "--cfg loom"
@@ -265,6 +265,8 @@ class Scratch:
         """Runs a test; returns what failed, or None."""
         if test.startswith("python/"):
             return self.run_python(executable, test, words)
+        if is_file(test) and (module := program(test)[1]):
+            words = [f"{module}::{word}" for word in words or [""]]
         limit = LIMIT.get(test, 90 if test.startswith(("graph/", "tensor/")) else 25) * PATIENCE
         begin = time.time()
         # On the slowest machines a test of a second takes ten; a hang takes for ever.
@@ -307,10 +309,47 @@ def describe(test, code, output):
     return f"{test}: {last[-1].split('::')[-1] + ', ' if last else ''}{how}"
 
 
+def is_file(test):
+    """Whether a test is a file of a crate's folder of tests."""
+    return test != "loom" and not test.startswith("python/") and not test.endswith("/lib")
+
+
 def test_file(test):
-    """The source file of a test."""
+    """The source file of such a test. A folder with a main.rs is one program, and the files next to
+    that are its modules.
+    """
     package, _, name = test.rpartition("/")
-    return ROOT / "crates" / (package or "engine") / "tests" / f"{name}.rs"
+    folder = ROOT / "crates" / (package or "engine") / "tests"
+    places = [folder / f"{name}.rs", folder / name / "main.rs"]
+    places += [main.with_name(f"{name}.rs") for main in sorted(folder.glob("*/main.rs"))]
+    return next((place for place in places if place.exists()), None)
+
+
+def program(test):
+    """The test program that a file belongs to, and its module there, if it is one."""
+    file = test_file(test)
+    if (file.parent / "main.rs").exists():
+        return file.parent.name, "" if file.stem == "main" else file.stem
+    return file.stem, ""
+
+
+def missing(test):
+    """Tests that a mutant names and that are not there."""
+    name, *words = test.split()
+    if name.startswith("python/"):
+        path, _, function = name.removeprefix("python/").partition("::")
+        files, words = [ROOT / "tests" / path], [function, *words] if function else words
+    elif name == "loom":
+        files = list((CRATE / "src").rglob("*.rs"))
+    elif name.endswith("/lib"):
+        files = list((ROOT / "crates" / name.removesuffix("/lib") / "src").rglob("*.rs"))
+    else:
+        file = test_file(name)
+        # The modules of a program are tests of it.
+        files = [] if file is None else list(file.parent.glob("*.rs")) if file.stem == "main" else [file]
+    text = "".join(file.read_text() for file in files if file.exists())
+    absent = [] if text else [name]
+    return absent + [f"{name} {word}" for word in words if not re.search(rf"\b(fn|def|mod) {re.escape(word)}", text)]
 
 
 def stages(mutant):
@@ -318,7 +357,7 @@ def stages(mutant):
     named = [(t.split()[0], t.split()[1:]) for t in mutant.tests]
     if mutant.needs_others():
         return named
-    whole = [(t, []) for t in FAST if t == "loom" or test_file(t).exists()]
+    whole = [(t, []) for t in FAST if t == "loom" or test_file(t)]
     return named + [stage for stage in whole if stage not in named]
 
 
@@ -376,7 +415,7 @@ def main():
     global JOBS, PATIENCE, TARGET
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="only mutants whose name contains one of these")
-    parser.add_argument("--check", action="store_true", help="only look whether every edit applies")
+    parser.add_argument("--check", action="store_true", help="only look whether edits apply and tests are there")
     parser.add_argument("--baseline", action="store_true", help="only run the tests on the unchanged crate")
     parser.add_argument("--models", action="store_true", help="only the models, each against the mutants it names")
     parser.add_argument("--named-only", action="store_true", help="run only the tests that a mutant names")
@@ -391,7 +430,7 @@ def main():
     names = [m.name for m in mutants]
     assert len(set(names)) == len(names), "two mutants have one name"
     chosen = [m for m in mutants if not arguments.words or any(w in f"{m.crate}/{m.name}" for w in arguments.words)]
-    stale = []
+    stale = [f"{m.name}: there is no test {test}" for m in chosen for named in m.tests for test in missing(named)]
     for mutant in chosen:
         try:
             mutated(mutant)

@@ -28,7 +28,7 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 spent=0
 logs=build/sanitize
 mkdir -p "$logs"
-# The likeliest to find something first: there may not be time for all.
+# Files of tests, those likeliest to find something first: there may not be time for all.
 tests=(races guards waiting bulk parameter_gate resumable order failures corner_cases leaks idle memory basics serial_order)
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
 export CARGO_PROFILE_DEV_DEBUG=line-tables-only
@@ -72,7 +72,7 @@ if [ "$kind" != memcheck ]; then
   fi
 fi
 
-# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test corner_cases` or
+# executable PACKAGE WHICH...: path of a test program, such as `mxrt-engine --test rules` or
 # `mxrt-kernels --lib`.
 executable() {
   local package=$1
@@ -134,8 +134,10 @@ fi
 [ "$kind" = thread ] && check cuda "$(executable mxrt-cuda --lib)" completion
 for test in "${tests[@]}"; do
   time_left || { echo "$kind: $test: left out, the $budget seconds are used up"; continue; }
-  program=$(executable mxrt-engine --test "$test")
-  check "$test" "$program" ${MXRT_SANITIZE_ARGS:-}
+  # Many files are modules of one program.
+  program=$test words=()
+  [ -f "crates/engine/tests/rules/$test.rs" ] && program=rules words=("$test::")
+  check "$test" "$(executable mxrt-engine --test $program)" "${words[@]}" ${MXRT_SANITIZE_ARGS:-}
 done
 if [ -n "$budget" ] && [ "$programs" -gt 0 ]; then
   programs=$((budget > spent ? budget - spent : 0))

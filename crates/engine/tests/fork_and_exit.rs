@@ -255,6 +255,35 @@ fn queued_work_runs_in_a_child_that_only_asks_whether_it_is_done() {
     }
 }
 
+#[test]
+fn a_fork_waits_for_guests_that_compute_and_forgets_those_that_wait() {
+    let engine = start(EngineKind::ThreadedPerDevice, 1);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !ended.load(SeqCst) {
+                    engine.compute(|| std::thread::sleep(Duration::from_millis(1)));
+                }
+            });
+        }
+        for _ in 0..10 {
+            std::thread::sleep(Duration::from_millis(3));
+            let status = in_child(|| {
+                let var = engine.new_var();
+                let has_core = engine.compute(holds_core);
+                succeed(engine, &[(&var, Access::Write)]);
+                i32::from(!has_core || engine.wait_to_read(&var).is_err())
+            });
+            if status != 0 {
+                ended.store(true, SeqCst);
+            }
+            assert_eq!(status, 0, "14: hung");
+        }
+        ended.store(true, SeqCst);
+    });
+}
+
 /// A signal handler may fork. The child is in the middle of the wait, without workers, and with
 /// what was queued.
 #[test]

@@ -1,5 +1,5 @@
 //! Ops of medium cost run in the thread that waits for them, when no thread computes; that thread
-//! runs nothing else.
+//! runs nothing else. In a process of its own: tests look at how much time other programs take.
 
 mod common;
 use common::*;

@@ -1,5 +1,5 @@
 //! Small random programs on every kind of engine, with and without delays between the steps of the
-//! protocol. The long ones are in `soak.rs`.
+//! protocol. The long ones are in `soak.rs`. In a process of its own, whose accesses are traced.
 #![cfg(debug_assertions)]
 
 mod common;

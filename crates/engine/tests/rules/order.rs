@@ -1,8 +1,7 @@
 //! The rules of order, and what tells the kinds of engine apart, one test each, on every kind and
 //! on one, two and four cores.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};

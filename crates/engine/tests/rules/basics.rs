@@ -1,7 +1,6 @@
 //! First things an engine must do, on every kind.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};

@@ -1,7 +1,6 @@
 //! Tests that provoke races: concurrent pushes, isolation, threads that come and go, splits.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;

@@ -1,10 +1,9 @@
 //! Threads from outside the engine compute with its cores, alternating with its ops.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -13,10 +12,6 @@ const ENOUGH: usize = 100;
 
 /// A guest computes without a core before this has passed only if a core was lost.
 const LONG: Duration = Duration::from_secs(60);
-
-/// Held by a test that forks, and by one whose op waits for a guest: a fork keeps guests out and
-/// waits for ops of all engines.
-static FORKS: Mutex<()> = Mutex::new(());
 
 /// Counts the threads that compute concurrently.
 #[derive(Default)]
@@ -129,7 +124,6 @@ fn queued_ops_wait_for_one_turn_and_guests_for_one_op() {
 fn a_guest_that_an_op_waits_for_computes_in_the_end() {
     let engine = start(EngineKind::ThreadedPerDevice, 1);
     let _guard = watchdog(60);
-    let _no_fork = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
     let var = engine.new_var();
     engine.push(OpSpec::new("joins", &[(&var, Access::Write)]), move |_| {
         assert!(holds_core());
@@ -173,43 +167,6 @@ fn a_panic_of_a_guest_gives_its_core_back() {
     let var = engine.new_var();
     succeed(engine, &[(&var, Access::Write)]);
     engine.wait_to_read(&var).unwrap();
-}
-
-#[test]
-fn a_fork_waits_for_guests_that_compute_and_forgets_those_that_wait() {
-    let _forks = FORKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let engine = start(EngineKind::ThreadedPerDevice, 1);
-    let ended = Arc::new(AtomicBool::new(false));
-    let guests: Vec<_> = (0..3)
-        .map(|_| {
-            let ended = ended.clone();
-            spawn(move || {
-                while !ended.load(Ordering::SeqCst) {
-                    engine.compute(|| sleep(Duration::from_millis(1)));
-                }
-            })
-        })
-        .collect();
-    for _ in 0..10 {
-        sleep(Duration::from_millis(3));
-        // SAFETY: the child computes with the engine, which is made for that, and leaves by `_exit`.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            let var = engine.new_var();
-            let fine = engine.compute(holds_core) && {
-                succeed(engine, &[(&var, Access::Write)]);
-                engine.wait_to_read(&var).is_ok()
-            };
-            // SAFETY: ends the child without running what belongs to the parent.
-            unsafe { libc::_exit(i32::from(!fine)) };
-        }
-        let mut status = 0;
-        // SAFETY: our own child, and a place for its status.
-        unsafe { libc::waitpid(child, &mut status, 0) };
-        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
-    }
-    ended.store(true, Ordering::SeqCst);
-    guests.into_iter().for_each(|guest| guest.join().unwrap());
 }
 
 #[test]

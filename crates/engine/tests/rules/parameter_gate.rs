@@ -1,7 +1,6 @@
 //! Parameters behind one gate.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};

@@ -1,7 +1,6 @@
 //! The memory pool.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 
 fn with_limit(limit: Option<usize>) -> &'static MemoryPool {

@@ -1,8 +1,7 @@
 //! A thread that waits for what is cancelled or late is notified at once, and not when its turn
 //! comes.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

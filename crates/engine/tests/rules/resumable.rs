@@ -1,7 +1,6 @@
 //! Ops that run in parts.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};

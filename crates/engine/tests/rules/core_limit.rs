@@ -1,7 +1,6 @@
 //! Ops that name a bound of cores use no more of them together, helpers included.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

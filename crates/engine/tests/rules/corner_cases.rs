@@ -1,7 +1,6 @@
 //! Corners of the rules, each found by breaking the engine in a way that no other test noticed.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -1,7 +1,6 @@
 //! The rules of waiting, one test each, on every kind and on one, two and four cores.
 
-mod common;
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
