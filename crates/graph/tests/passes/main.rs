@@ -55,7 +55,7 @@ fn every_pass_has_a_case_on_a_text_graph() {
 
 /// The two tables of `PLANS.md`, made from the lists. `make generate` writes them.
 #[test]
-fn the_documented_tables_are_those_of_the_lists() {
+fn the_tables_of_the_page_are_up_to_date() {
     let table = |rows: Vec<(&str, &str)>| {
         let rows = rows.iter().map(|(name, effect)| format!("| `{name}` | {effect} |\n"));
         format!("| pass | effect |\n| --- | --- |\n{}", rows.collect::<String>())
