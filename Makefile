@@ -256,7 +256,7 @@ test-rust: $(STAMPS)/build-tools | check-tools ## daily: Rust unit, integration 
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		cargo nextest run --workspace --locked --profile $(NEXTEST_PROFILE) --test-threads $(NEXTEST_THREADS); \
 	else \
-		echo "cargo-nextest is not installed: cargo test takes its place (ten minutes for all tests of a file together)"; \
+		echo "cargo-nextest is not installed: cargo test takes its place (ten minutes for all tests of a program together)"; \
 		timeout --kill-after=10 1200 cargo test --workspace --locked --lib --bins --tests; \
 	fi
 	timeout --kill-after=10 600 cargo test --workspace --locked --doc
@@ -411,7 +411,12 @@ conformance-kinds: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: all 
 
 .PHONY: soak-scenarios
 soak-scenarios: | check-tools ## long checks: the scenarios of the simulated device with 10,000 seeds each (eight minutes)
-	MXRT_SIM_SEEDS=$(call count,10000,480) cargo test -q -p mxrt-sim --locked --tests
+	@# A process for each module: engines stay until it ends, and a process has only so many threads.
+	export MXRT_SIM_SEEDS=$(call count,10000,480); \
+	for file in crates/sim/tests/scenarios/*.rs; do \
+		[ $$file = crates/sim/tests/scenarios/main.rs ] || \
+			cargo test -q -p mxrt-sim --locked --test scenarios "$$(basename $$file .rs)::"; done; \
+	cargo test -q -p mxrt-sim --locked --test fork --test profiler
 
 .PHONY: soak-devices
 soak-devices: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: models on simulated devices in 100 orders, against the CPU's bits (ten minutes)

@@ -1,12 +1,12 @@
 """Everything that only a machine with a GPU can show, in one command of six minutes.
 
-    check_gpu.py OUT [--wheels FOLDER] [--programs FOLDER] [--inductor FOLDER]
+    check_gpu.py OUT [--wheels FOLDER] [--scenarios FILE] [--inductor FOLDER]
                  [--only STEP,...] [--skip STEP,...] [--seconds N] [--list]
 
 Needs an installed mxrt, pytest, and torch for the tables and for `capture`; --wheels installs them
 from a folder of wheels, without a network. compute-sanitizer from the CUDA toolkit checks the
-kernels if it is on the path. --programs has the test programs of crates/sim (`cargo test --no-run`;
-`programs`, `threads`, `staging`, `order`, `host`). --inductor has a cache that
+kernels if it is on the path. --scenarios is the test program of crates/sim of this name
+(`cargo test -p mxrt-sim --test scenarios --no-run`). --inductor has a cache that
 `TORCHINDUCTOR_CACHE_DIR=FOLDER table.py --warm --peers compile,max-autotune` filled on such a GPU:
 then the table has rows of torch.compile.
 
@@ -47,8 +47,14 @@ SANITIZED = {
     "tiles": "tiles",
 }
 ASYNC = ("ThreadedEngineAsync", "ThreadedEnginePerDeviceAsync")
-ORDERED = ["random_programs_in_threads", "no_stream_and_no_thread_waits_without_a_reason"]
-ORDERED += ["threads_copy_in_and_out_at_the_same_time", "two_threads_one_stream", "a_parked_op_blocks_no_worker"]
+# Tests of the simulated device that a GPU can run: its devices have threads.
+ORDERED = [
+    "programs::random_programs_in_threads",
+    "threads::no_stream_and_no_thread_waits_without_a_reason",
+    "staging::threads_copy_in_and_out_at_the_same_time",
+    "order::two_threads_one_stream",
+    "host::a_parked_op_blocks_no_worker",
+]
 
 
 @dataclass
@@ -143,12 +149,13 @@ def on_engines() -> list[Step]:
     return made
 
 
-def orders(programs: Path | None) -> list[Step]:
-    """The order of work on the GPU's streams."""
+def orders(scenarios: Path | None) -> list[Step]:
+    """The order of work on the GPU's streams, each test in a process of its own."""
+    if scenarios is None:
+        return []
     env = {"MXRT_SIM_THROUGH": "gpu", "MXRT_SIM_SEEDS": "1000"}
-    files = sorted(programs.iterdir()) if programs else []
-    arguments = ["--exact", "--test-threads=1", *ORDERED]
-    return [Step(f"order-{file.name}", [str(file), *arguments], 20, 60, env) for file in files]
+    command = [str(scenarios), "--exact", "--test-threads=1"]
+    return [Step(f"order-{test.split('::')[0]}", [*command, test], 20, 60, env) for test in ORDERED]
 
 
 def checks(given: argparse.Namespace) -> list[list[Step]]:
@@ -167,7 +174,7 @@ def checks(given: argparse.Namespace) -> list[list[Step]]:
         Step("lost", python(BENCHES / "lost.py"), 10, 40),
         Step("capture", python(BENCHES / "capture.py"), 10, 40),
         *on_engines(),
-        *orders(given.programs),
+        *orders(given.scenarios),
     ]
     networks = [Step(f"network-{name}", python(BENCHES / "networks.py", name), 25, 60) for name in NETWORKS.split()]
     return [first, then, networks]
@@ -240,7 +247,7 @@ def arguments() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("out", type=Path)
     options.add_argument("--wheels", type=Path, help="a folder of wheels to install from")
-    options.add_argument("--programs", type=Path, help="a folder of test programs")
+    options.add_argument("--scenarios", type=Path, help="the test program of crates/sim")
     options.add_argument("--inductor", type=Path, help="a folder of a cache of torch.compile")
     options.add_argument("--only", help="names of steps, or how they begin")
     options.add_argument("--skip", help="the same, of steps that are left out")

@@ -12,9 +12,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=${1:-20}
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
-files=(order host exchange staging memory lifecycle programs errors threads)
+# Modules of the simulated device's tests; the others test what only that one has.
+modules=(order host exchange staging memory lifecycle programs errors threads)
 # Of the workspace, as `make test-rust` builds them: with other features all would be built again.
-built=$(cargo test --quiet --locked --workspace "${files[@]/#/--test=}" --test=faults --no-run --message-format=json)
+built=$(cargo test --quiet --locked --workspace --test=scenarios --test=faults --no-run --message-format=json)
 # A file of an older build may lie beside it.
 library=$(grep -o '"[^"]*libmxrt_standin.so"' <<<"$built" | head -n 1 | tr -d '"')
 folder=$PWD/build/standin
@@ -23,17 +24,15 @@ for name in libcuda.so libcuda.so.1; do
   ln -sf "$library" "$folder/$name"
 done
 
-# program FILE: the test program of a file of the simulated device's tests.
-program() {
-  grep -F "#mxrt-sim@" <<<"$built" | grep -o "\"executable\":\"[^\"]*/$1-[^\"]*\"" | cut -d'"' -f4
-}
+program=$(grep -F "#mxrt-sim@" <<<"$built" | grep -o '"executable":"[^"]*/scenarios-[^"]*"' | cut -d'"' -f4)
 
 export LD_LIBRARY_PATH=$folder MXRT_SIM_THROUGH=$folder/libcuda.so.1 MXRT_SIM_SEEDS=$seeds
 export STANDIN_DEVICES=2 STANDIN_HOST_MEMORY=1
 
-threaded=(two_threads_one_stream a_parked_op_blocks_no_worker a_wait_for_the_device_can_be_given_up
-  kinds_serve_devices_differently random_programs_in_threads threads_copy_in_and_out_at_the_same_time
-  no_stream_and_no_thread_waits_without_a_reason)
+threaded=(order::two_threads_one_stream host::a_parked_op_blocks_no_worker
+  host::a_wait_for_the_device_can_be_given_up host::kinds_serve_devices_differently
+  programs::random_programs_in_threads staging::threads_copy_in_and_out_at_the_same_time
+  threads::no_stream_and_no_thread_waits_without_a_reason)
 left_out=(
   # virtual time
   copies_overlap_with_kernels pieces_of_a_copy_overlap copies_and_kernels_overlap
@@ -59,16 +58,15 @@ left_out=(
   an_engine_that_ignores_events_is_caught random_programs_without_events_are_caught
 )
 
-# run MODE MEMORY ARGUMENT...: tests of these files, one after the other: they share the driver of
-# the process.
+# run MODE MEMORY ARGUMENT...: some tests, one after the other: they share the driver of the process.
 run() {
-  local mode=$1 memory=$2 file
+  local mode=$1 memory=$2
   shift 2
-  for file in "${files[@]}"; do
-    (cd crates/sim && STANDIN_MODE=$mode STANDIN_MEMORY_MB=$memory MXRT_TEST_SECONDS=300 \
-      ../../scripts/watch-test.sh "$(program "$file")" --quiet --test-threads=1 "$@")
-  done
+  (cd crates/sim && STANDIN_MODE=$mode STANDIN_MEMORY_MB=$memory MXRT_TEST_SECONDS=300 \
+    ../../scripts/watch-test.sh "$program" --quiet --test-threads=1 "$@")
 }
 
-run scheduled 1 "${threaded[@]/#/--skip=}" "${left_out[@]/#/--skip=}"
+for module in "${modules[@]}"; do
+  run scheduled 1 "$module::" "${threaded[@]/#/--skip=}" "${left_out[@]/#/--skip=}"
+done
 run threaded 4096 --exact "${threaded[@]}"

@@ -27,13 +27,10 @@ peaks = loaded("benches/gpu/peaks.py")
 
 
 @pytest.fixture
-def everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def everything(monkeypatch: pytest.MonkeyPatch):
     """All steps of a machine that has what steps are optional for."""
     monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/usr/bin/{name}")
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    (programs / "threads").touch()
-    words = ["out", "--wheels", "w", "--programs", str(programs), "--inductor", "i"]
+    words = ["out", "--wheels", "w", "--scenarios", "s", "--inductor", "i"]
     return check_gpu.steps(check_gpu.arguments().parse_args(words))
 
 

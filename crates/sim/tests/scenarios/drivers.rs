@@ -1,9 +1,7 @@
 //! Devices of two drivers in one engine. Their streams cannot wait for each other, so ops do, and
 //! no thread is blocked.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::device::Driver;
 use mxrt_engine::*;
 use mxrt_sim::check::{Report, check};

@@ -1,9 +1,7 @@
 //! Copies between the host and a device go through a ring of page-locked chunks, which are reused
 //! after their events.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::device::DeviceReserve;
 use mxrt_engine::*;
 use mxrt_sim::check::check;

@@ -1,9 +1,7 @@
 //! Eight threads push over two devices whose streams are threads: everything is ordered, and
 //! nothing more than that.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use mxrt_sim::check::check;
 use mxrt_sim::{Mode, Random, SimConfig};

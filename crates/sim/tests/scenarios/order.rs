@@ -1,9 +1,7 @@
 //! The order of ops over streams, devices and the host. Names are those of the specification's
 //! scenarios.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::device::DeviceReserve;
 use mxrt_engine::{Access, Cost, EngineKind, Lane, OpSpec};
 use mxrt_sim::{Mode, Random, SimConfig};

@@ -1,8 +1,6 @@
 //! Memory is reused after the events of its last users.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::device::DevicePtr;
 use mxrt_engine::{Access, Cost, DeviceCtx, FailureKind, OpError, OpSpec, Var};
 use mxrt_sim::{Call, Fault, Knows, Random};

@@ -1,9 +1,7 @@
 //! Random programs over the host and two devices, with copies between streams, memory that is freed
 //! and faults: the values and failures are those of the program run one op after the other.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::{EngineKind, Lane};
 use mxrt_sim::check::check;
 use mxrt_sim::{Call, Fault, Mode, Random, SimConfig};

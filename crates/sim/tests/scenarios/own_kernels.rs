@@ -1,9 +1,7 @@
 //! Kernels of a device's own: they know nothing of the engine, and report what they find in their
 //! data by a status word.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::*;
 use mxrt_sim::{Random, SimDevice};
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Arrays that other libraries use on streams of their own, parameters that many read, arenas that
 //! few share.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::device::{ConsumerStream, Device, DevicePtr, EventHandle, StreamHandle};
 use mxrt_engine::{Access, Cost, Engine, EngineKind, OpSpec, Var};
 use mxrt_sim::{Call, Fault, LogEntry, Mode, Random, SimConfig, SimDevice};

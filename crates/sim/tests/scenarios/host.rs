@@ -1,8 +1,6 @@
 //! The host waits for devices where a program asks it to, and nowhere else.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::{Access, Cost, EngineKind, Lane, OpSpec, WaitError};
 use mxrt_sim::{Mode, Random, SimConfig};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

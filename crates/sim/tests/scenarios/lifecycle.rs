@@ -1,8 +1,6 @@
 //! Stopping, starting again, overlapping.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::device::Driver;
 use mxrt_engine::{Access, Config, Cost, DeviceId, DeviceKind, Engine, EngineKind, Lane, OpSpec, WaitError};
 use mxrt_sim::{Mode, Random, SimConfig, SimDriver};

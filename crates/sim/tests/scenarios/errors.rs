@@ -1,8 +1,6 @@
 //! Errors on a device reach the ops that depend on it, and nothing else.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use mxrt_engine::{Access, Cost, EngineKind, FailureKind, OpKind, OpSpec, WaitError};
 use mxrt_sim::{Call, Fault, Mode, Random, SimConfig};
 
