@@ -85,7 +85,7 @@ EOF
   says='data race'
   # Kernels start no threads: they need not be fast, and take minutes to compile so.
   build=(-Zbuild-std --target "$(rustc -vV | sed -n 's/^host: //p')" --config profile.dev.package.mxrt-kernels.opt-level=1)
-  tests=(--test engine --test c_program --test predict)
+  tests=(--test clients -- engine:: c_program:: predict::)
   ;;
 address)
   flags="-fsanitize=address,undefined -fno-sanitize-recover=all -g"
@@ -108,7 +108,7 @@ memcheck)
   "${CC:-cc}" -w -g "$work/canary.c" -o "$work/canary"
   export MXRT_TEST_RUNNER="valgrind -q --error-exitcode=66 --fair-sched=yes"
   says='Invalid read'
-  tests=(--test exchange --test engine)
+  tests=(--test clients -- exchange:: engine::)
   ;;
 *)
   echo "unknown: $kind; known: address, thread, memcheck"

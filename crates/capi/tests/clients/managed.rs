@@ -1,9 +1,7 @@
 //! The calls of an engine for Java, from C: numpy shapes for the whole process, arrays that other
 //! threads free, graphs from many threads, and an end without clearing up.
 
-mod common;
-
-use common::{Directory, compile_test, digits, exit_code, run};
+use crate::common::{Directory, compile_test, digits, exit_code, run};
 
 #[test]
 fn a_c_program_makes_the_calls_of_an_engine_with_a_garbage_collector() {

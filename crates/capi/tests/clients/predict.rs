@@ -1,8 +1,6 @@
 //! The predict interface from C, on every kind of engine, and devices.
 
-mod common;
-
-use common::{Directory, compile_test, digits, run};
+use crate::common::{Directory, compile_test, digits, run};
 
 #[test]
 fn a_c_program_predicts_on_every_kind_of_engine() {

@@ -1,10 +1,8 @@
 //! Every declaration of the headers against the function in Rust: numbers, types and depths of
 //! pointers of the arguments.
 
-mod common;
-
-use common::header::declarations;
-use common::repository;
+use crate::common::header::declarations;
+use crate::common::repository;
 use std::collections::BTreeMap;
 
 /// Depth of pointers and the type that they lead to, under one name for C and Rust.

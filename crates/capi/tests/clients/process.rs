@@ -1,8 +1,6 @@
 //! Processes load the library, fork while its threads run, and end while it works.
 
-mod common;
-
-use common::{Directory, compile_test, digits, exit_code, has_own_allocator, library};
+use crate::common::{Directory, compile_test, digits, exit_code, has_own_allocator, library};
 
 /// The exit status of the programs if all is well.
 const WELL: Option<i32> = Some(5);

@@ -1,8 +1,6 @@
 //! Operators, symbols, executors, views of arrays and operators of the program from C.
 
-mod common;
-
-use common::{Directory, compile_test, run};
+use crate::common::{Directory, compile_test, run};
 
 #[test]
 fn a_c_program_makes_symbols_binds_them_and_shares_memory() {

@@ -1,8 +1,6 @@
 //! Functions under the engine's order, iterators, files of records and the profiler from C.
 
-mod common;
-
-use common::{Directory, compile_test, run};
+use crate::common::{Directory, compile_test, run};
 
 #[test]
 fn a_c_program_pushes_functions_and_reads_and_writes_data() {

@@ -1,8 +1,6 @@
 //! Sparse arrays from C.
 
-mod common;
-
-use common::{Directory, compile_test, run};
+use crate::common::{Directory, compile_test, run};
 
 #[test]
 fn a_c_program_makes_sparse_arrays_and_computes_with_them() {

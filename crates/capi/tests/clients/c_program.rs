@@ -1,8 +1,6 @@
 //! The C example, compiled with the header against the built library, as a user would.
 
-mod common;
-
-use common::{compile, repository, run};
+use crate::common::{compile, repository, run};
 
 #[test]
 fn a_c_program_gets_the_same_answers_from_eight_threads_on_one_cached_op() {

@@ -1,8 +1,6 @@
 //! `mxrt.hpp`, from C++17.
 
-mod common;
-
-use common::{Directory, compile_cpp, compile_test_cpp, digits, file, repository, run};
+use crate::common::{self, Directory, compile_cpp, compile_test_cpp, digits, file, repository, run};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 

@@ -1,8 +1,6 @@
 //! DLPack, memory shared between processes and the objects of the profiler, from C.
 
-mod common;
-
-use common::{Directory, compile_test, run};
+use crate::common::{Directory, compile_test, run};
 
 #[test]
 fn a_c_program_shares_memory_and_records_what_it_does() {

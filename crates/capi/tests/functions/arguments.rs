@@ -3,9 +3,7 @@
 //! `recorded/libmxnet_arguments.txt` holds what libmxnet answers: a name, in parentheses the argument
 //! that counts the inputs, and then a line for each argument with its type.
 
-mod common;
-
-use common::repository;
+use crate::common::repository;
 use mxrt_capi::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, c_char};

@@ -1,9 +1,7 @@
 //! Every function of the headers, called with handles that are none and with null pointers.
 
-mod common;
-
-use common::header::{Declaration, declarations};
-use common::{Directory, compile};
+use crate::common::header::{Declaration, declarations};
+use crate::common::{self, Directory, compile};
 use std::fmt::Write;
 
 /// Kinds of handles, and the variable of the program that holds a good one.

@@ -1,8 +1,6 @@
 //! The names that the library exports, and its headers.
 
-mod common;
-
-use common::{Directory, compile, library, repository};
+use crate::common::{Directory, compile, library, repository};
 use std::collections::BTreeSet;
 use std::process::Command;
 
