@@ -85,7 +85,7 @@ $(STAMPS)/test-tools: requirements/test.txt $(STAMPS)/build-tools
 .PHONY: generate
 generate: $(STAMPS)/venv | check-tools ## daily: write stubs, docs/settings.md, types of call options and tables of PLANS.md
 	$(PY) scripts/gen_stubs.py
-	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test settings_page --test passes --test stubs
+	MXRT_WRITE=1 cargo test --quiet --locked -p mxrt -p mxrt-graph -p mxrt-io --test interface --test passes --test files up_to_date
 
 .PHONY: pages
 pages: $(STAMPS)/installed $(STAMPS)/test-tools ## daily: write the pages made of tables: commands, errors, operators, the interface, coverage
@@ -439,7 +439,7 @@ soak-callers: $(STAMPS)/installed $(STAMPS)/test-tools ## long checks: 960 calle
 
 .PHONY: soak-inputs
 soak-inputs: | check-tools ## long checks: 30,000 operator calls and symbol files, built by their rules and damaged (minutes)
-	MXRT_TEST_SECONDS=3600 MXRT_STRUCTURED_INPUTS=$(call count,30000,600) cargo test -q --workspace --locked --test structured_inputs -- --nocapture
+	MXRT_TEST_SECONDS=3600 MXRT_STRUCTURED_INPUTS=$(call count,30000,600) cargo test -q --workspace --locked --test interface structured_inputs:: -- --nocapture
 
 .PHONY: fuzz
 fuzz: | check-tools ## long checks: damaged files and calls, guided by coverage (ten minutes a target); ARGS=symbol for one

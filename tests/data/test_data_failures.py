@@ -53,11 +53,11 @@ CASES = {
         "tests/data/test_record_iter.py: test_rows_that_are_not_libsvm_are_named",
     ],
     "empty lines": [
-        "crates/io/tests/csv.rs: line_endings_blank_lines_spaces_and_a_byte_order_mark_do_not_matter",
+        "crates/io/tests/files/csv.rs: line_endings_blank_lines_spaces_and_a_byte_order_mark_do_not_matter",
         "tests/data/test_record_iter.py: test_rows_that_are_not_libsvm_are_named",
     ],
     "CRLF": [
-        "crates/io/tests/csv.rs: line_endings_blank_lines_spaces_and_a_byte_order_mark_do_not_matter",
+        "crates/io/tests/files/csv.rs: line_endings_blank_lines_spaces_and_a_byte_order_mark_do_not_matter",
         "tests/data/test_record_iter.py: test_parts_of_lines_are_all_lines",
     ],
     "no final newline": [

@@ -1,4 +1,4 @@
-"""Options of calls. Written by crates/mxrt/tests/settings_page.rs; do not edit."""
+"""Options of calls. Written by crates/mxrt/tests/interface/settings_page.rs; do not edit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data iterators of the Rust side. Written by crates/io/tests/stubs.rs; do not edit."""
+"""Data iterators of the Rust side. Written by crates/io/tests/files/stubs.rs; do not edit."""
 
 from collections.abc import Callable, Sequence
 from os import PathLike

@@ -1,8 +1,8 @@
 //! Operator calls and symbol files made by structure: the table of operators says which attributes
 //! there are and what they take, so that most of what is made computes something.
 //!
-//! `tests/structured_inputs.rs` draws them from seeds, the fuzz targets `calls` and `graphs` from
-//! bytes.
+//! `tests/interface/structured_inputs.rs` draws them from seeds, the fuzz targets `calls` and `graphs`
+//! from bytes.
 
 pub mod calls;
 pub mod graphs;

@@ -1,8 +1,6 @@
 //! `CSVIter` as MXNet 1.9.1 behaves.
 
-mod common;
-
-use common::{Csv, Directory, values};
+use crate::common::{Csv, Directory, values};
 use mxrt_engine::{FailureKind, OpError};
 use mxrt_io::DataError;
 use mxrt_io::iterators::batch::BatchIter;

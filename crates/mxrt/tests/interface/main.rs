@@ -1,4 +1,10 @@
-//! Models as Rust programs use them: answers against recorded ones of MXNet, errors, futures.
+//! The crate as Rust programs use it, in one program, which is linked to all operators once: answers
+//! against recorded ones of MXNet, errors, futures, settings, generated calls and files. Files next to
+//! this folder are programs of their own: their tests need the allocator or the subscriber of the
+//! process, or run other programs.
+
+#[path = "../structured/mod.rs"]
+mod structured;
 
 mod asynchronous;
 mod errors;
@@ -6,6 +12,8 @@ mod features;
 mod goldens;
 mod npz;
 mod operators;
+mod settings_page;
+mod structured_inputs;
 
 use mxrt::{Model, ModelBuilder};
 use std::path::{Path, PathBuf};

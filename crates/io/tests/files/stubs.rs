@@ -55,7 +55,7 @@ fn stub() -> String {
     let classes = ITERATORS.iter().map(|def| class(def)).collect::<Vec<_>>().join("\n");
     let typing = if classes.contains("Literal[") { "Any, Literal" } else { "Any" };
     format!(
-        "\"\"\"Data iterators of the Rust side. Written by crates/io/tests/stubs.rs; do not edit.\"\"\"\n\n\
+        "\"\"\"Data iterators of the Rust side. Written by crates/io/tests/files/stubs.rs; do not edit.\"\"\"\n\n\
          from collections.abc import Callable, Sequence\nfrom os import PathLike\nfrom typing import {typing}\n\n\
          from .io import MXDataIter\n\n# ruff: noqa\n\n__all__ = [\n{names}]\n\n{classes}"
     )

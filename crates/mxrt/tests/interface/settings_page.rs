@@ -37,7 +37,7 @@ fn entry(text: &str) -> String {
 fn page() -> String {
     let mut page = String::from(
         "# Settings\n\n\
-         Written by crates/mxrt/tests/settings_page.rs from the tables of the program; do not edit.\n\n\
+         Written by crates/mxrt/tests/interface/settings_page.rs from the tables of the program; do not edit.\n\n\
          ## Environment variables\n\n\
          mxrt reads them once, when it is first used. A variable that is set to nothing counts as not set. A\n\
          value that is refused is an error that names the variable. `mxrt info` prints what is set and names\n\
@@ -81,7 +81,7 @@ fn page() -> String {
 }
 
 /// The beginning of the types of the options of calls.
-const TYPES: &str = r#""""Options of calls. Written by crates/mxrt/tests/settings_page.rs; do not edit."""
+const TYPES: &str = r#""""Options of calls. Written by crates/mxrt/tests/interface/settings_page.rs; do not edit."""
 
 from __future__ import annotations
 

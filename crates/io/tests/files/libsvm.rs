@@ -1,8 +1,6 @@
 //! `LibSVMIter` as MXNet 1.9.1 behaves.
 
-mod common;
-
-use common::{Directory, engine, values};
+use crate::common::{Directory, engine, values};
 use mxrt_io::iterators::IterDef;
 
 #[test]

@@ -1,8 +1,6 @@
 //! Parameter files as MXNet 1.9.1 writes and reads them.
 
-mod common;
-
-use common::{Directory, engine, floats, hex, values};
+use crate::common::{Directory, engine, floats, hex, values};
 use mxrt_engine::{Access, FailureKind, OpError, OpSpec};
 use mxrt_io::params::{NpShape, Params, ParamsError, load, load_from_bytes, save, save_to_bytes};
 use mxrt_tensor::{Context, DType, NDArray, StorageType, TensorType};
@@ -91,7 +89,7 @@ fn a_file_that_mxnet_wrote_is_read_and_written_again_byte_for_byte() {
 
 #[test]
 fn a_trained_model_survives_load_and_save_unchanged() {
-    let original = include_bytes!("data/conv1d.params");
+    let original = include_bytes!("../data/conv1d.params");
     let directory = Directory::new();
     let path = directory.file("model.params", original);
     let params = load(engine(), &path, NpShape::Off).expect("parameters");

@@ -3,10 +3,8 @@
 //! A few thousand; `MXRT_STRUCTURED_INPUTS=30000` sets another number, and
 //! `MXRT_STRUCTURED_INPUTS_SEED` where to begin. A failure prints the seed of its case.
 
-mod structured;
-
+use crate::structured::{Choices, calls, graphs};
 use std::collections::HashMap;
-use structured::{Choices, calls, graphs};
 
 /// Splitmix: every seed gives another case.
 fn seeded(mut state: u64) -> impl FnMut(usize) -> usize {

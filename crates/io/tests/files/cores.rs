@@ -1,8 +1,6 @@
 //! Iterators compute with the cores of the engine, not in addition to its ops.
 
-mod common;
-
-use common::Directory;
+use crate::common::Directory;
 use mxrt_engine::{Access, Config, Engine, OpSpec};
 use mxrt_io::image::{Format, Pixels, encode};
 use mxrt_io::iterators::IterDef;
