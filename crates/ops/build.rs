@@ -25,7 +25,7 @@ fn collect(folder: &Path, rows: &mut Vec<String>) -> io::Result<()> {
         } else if path.extension().is_some_and(|e| e == "rs")
             && fs::read_to_string(&path)?.lines().any(|line| line.trim_start().starts_with(MARK))
         {
-            let below_src = path.with_extension("");
+            let below_src = if path.ends_with("mod.rs") { folder } else { &path.with_extension("") };
             let module: Vec<_> = below_src.iter().skip(1).map(|part| part.to_string_lossy()).collect();
             rows.push(format!("    crate::{}::OPS,\n", module.join("::")));
         }

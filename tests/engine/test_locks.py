@@ -67,7 +67,7 @@ LOCKS = {
     ("crates/graph/src/run/call_plan.rs", "parking_lot::Mutex"): OP,
     ("crates/kernels/src/conv/pooled.rs", "std::sync::Mutex"): OP,
     ("crates/kernels/src/linalg/mod.rs", "std::sync::Mutex"): OP,
-    ("crates/kernels/src/par.rs", "std::sync::Mutex"): OP,
+    ("crates/kernels/src/par/mod.rs", "std::sync::Mutex"): OP,
     ("crates/kernels/src/vision/multibox_target.rs", "std::sync::Mutex"): OP,
     ("crates/io/src/iterators/prefetch.rs", "std::sync::Mutex"): NEW_QUEUE,
     ("crates/io/src/iterators/prefetch.rs", "std::sync::Condvar"): NEW_QUEUE,

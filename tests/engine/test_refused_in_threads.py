@@ -277,7 +277,7 @@ STARTS = {
     "crates/serve/src/background.rs": "looks for memory first",
     "crates/serve/src/batch/local.rs": "looks for memory first",
     "crates/serve/src/server.rs": "looks for memory first",
-    "crates/sim/src/world.rs": "is for tests",
+    "crates/sim/src/world/mod.rs": "is for tests",
 }
 
 

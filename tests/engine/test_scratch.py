@@ -27,13 +27,13 @@ PIXELS = "as many as an image has columns, which decoders and attributes limit"
 #: File, allocations in functions that run, and why these are small.
 SMALL = {
     "kernels/src/blocked/concat.rs": (1, ARRAYS),
-    "kernels/src/image/resize.rs": (3, PIXELS),
+    "kernels/src/image/resize/mod.rs": (3, PIXELS),
     "kernels/src/int8/attention.rs": (2, FILTERS),
     "kernels/src/linalg/eigen.rs": (8, ROW),
     "kernels/src/linalg/lu.rs": (2, ROW),
     "kernels/src/linalg/svd.rs": (1, ROW),
     "kernels/src/recurrent/weights.rs": (1, LAYERS),
-    "kernels/src/shape.rs": (7, AXES),
+    "kernels/src/shape/mod.rs": (7, AXES),
     "ops/src/blocked/concat.rs": (1, ARRAYS),
     "ops/src/blocked/elementwise.rs": (1, ARRAYS),
     "ops/src/blocked/quantized_concat.rs": (1, ARRAYS),

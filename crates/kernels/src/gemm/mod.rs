@@ -3,7 +3,7 @@
 //! B is packed once into panels of 16 or 32 columns in reading order; A may have any strides and is
 //! repacked: by every chunk where it has few rows, else once (`shared.rs`). Every element of C is
 //! summed over k in the same order whatever the threads do. Large weights are packed in fewer bytes
-//! without loss (`compact.rs`), and any weights on request with less precision (`small.rs`).
+//! without loss (`compact`), and any weights on request with less precision (`small`).
 
 mod batch;
 mod bf16;
