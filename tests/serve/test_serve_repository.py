@@ -64,6 +64,25 @@ def root(tmp_path) -> Path:
     return tmp_path / "repository"
 
 
+def test_bodies_that_are_no_objects_are_refused(mx, root) -> None:
+    place(root / "digits/1")
+    with (
+        mx.serve.Server(repository=root, port=0, control="explicit") as server,
+        contextlib.closing(connect(server)) as connection,
+    ):
+        for path, body, words in (
+            ("index", "[1]", "the body has to be a JSON object, not [1]"),
+            ("index", "3", "the body has to be a JSON object, not 3"),
+            ("index", '{"ready": 1}', "'ready' has to be true or false, not 1"),
+            ("models/digits/load", '{"parameters": [1]}', "'parameters' has to be an object, not [1]"),
+        ):
+            response, data = exchange(connection, f"/v2/repository/{path}", body, method="POST")
+            assert (response.status, words in data.decode()) == (400, True), data
+        for body in ("", "{}", '{"ready": null}', '{"ready": true}'):
+            response, data = exchange(connection, "/v2/repository/index", body, method="POST")
+            assert (response.status, len(json.loads(data))) == (200, 1), data
+
+
 def test_versions_are_those_that_are_chosen(mx, root) -> None:
     wanted = called(mx, "digits_cnn", 1)
     place(root / "latest/2")

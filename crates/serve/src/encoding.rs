@@ -3,6 +3,7 @@
 use crate::account::{Account, Charge};
 use crate::answers::{AnswerCharge, Answers};
 use crate::background::{Background, JobKind, LONG};
+use crate::preferences::preferences;
 use crate::refusal::{Cause, Refusal, room};
 use flate2::Compression;
 use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
@@ -72,18 +73,13 @@ impl Encoding {
 
     /// Returns the encoding that the client prefers for the response; `None` if it accepts none.
     pub(crate) fn accepted(headers: &HeaderMap) -> Option<Encoding> {
-        let lists = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-        let (mut best, mut most) = (None, 0.0);
-        for entry in lists.flat_map(|list| list.split(',')) {
-            let (name, parameters) = entry.split_once(';').unwrap_or((entry, ""));
-            let weight = parameters.trim().strip_prefix("q=").map_or(1.0, |text| text.parse().unwrap_or(0.0));
-            let name = if name.trim() == "*" { "gzip" } else { name };
-            let found = Encoding::named(name).ok().flatten();
-            if found.is_some() && (weight > most || (weight == most && most > 0.0 && found == Some(Encoding::Gzip))) {
-                (best, most) = (found, weight);
-            }
-        }
-        best
+        let named = |(name, weight)| {
+            let name = if name == "*" { "gzip" } else { name };
+            Encoding::named(name).ok().flatten().map(|found| (found, weight))
+        };
+        let wanted: Vec<_> = preferences(headers, ACCEPT_ENCODING).into_iter().filter_map(named).collect();
+        let (first, most) = *wanted.first()?;
+        Some(if wanted.contains(&(Encoding::Gzip, most)) { Encoding::Gzip } else { first })
     }
 }
 

@@ -48,6 +48,7 @@ mod listen;
 mod log;
 mod metrics;
 mod model;
+mod preferences;
 mod preprocess;
 mod progress;
 pub mod protocol;

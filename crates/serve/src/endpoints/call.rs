@@ -7,7 +7,7 @@ use crate::protocol::short;
 use crate::refusal::Refusal;
 use crate::shared::Shared;
 use hyper::{Method, Request};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt::Display;
 use std::future::Future;
 use std::ops::RangeInclusive;
@@ -54,17 +54,20 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
     })
 }
 
-/// Reads the body of a request as JSON. An empty body gives null.
-pub(super) async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Value, Refusal> {
+/// Reads the body of a request as an object of JSON. An empty body gives one without members.
+pub(super) async fn json_body(shared: &Shared, request: Request<Received>) -> Result<Map<String, Value>, Refusal> {
     let service = &shared.service;
     let account = Account::open(&service.small);
     let (head, body) = request.into_parts();
     let mut body = RequestBody::small(body, &service.config, &account)?;
     body.decode_by(&head.headers, &account)?;
     let bytes = body.take(None).await?;
-    match bytes.len() {
-        0 => Ok(Value::Null),
-        _ => serde_json::from_slice(&bytes).map_err(|error| no_json(&bytes, &error)),
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(&bytes).map_err(|error| no_json(&bytes, &error))? {
+        Value::Object(members) => Ok(members),
+        other => Err(Refusal::invalid(format!("the body has to be a JSON object, not {}", short(&other.to_string())))),
     }
 }
 

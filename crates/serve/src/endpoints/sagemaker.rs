@@ -10,6 +10,7 @@ use crate::answer::Answer;
 use crate::background::{JobKind, LONG};
 use crate::config::SageMaker;
 use crate::model::Model;
+use crate::preferences::preferences;
 use crate::protocol::request::InferRequest;
 use crate::protocol::{forms, recordio, short};
 use crate::refusal::{Cause, Refusal};
@@ -114,12 +115,12 @@ async fn detect_request(exchange: &Exchange, json: Vec<u8>) -> Result<(Vec<u8>, 
     inference.background(JobKind::Coding, of_model, detect).await
 }
 
-/// Returns the form of the response that the client accepts, the first that it names.
+/// Returns the form of the response that the client prefers.
 fn wanted(headers: &HeaderMap) -> Result<ResponseFormat, Refusal> {
     let Some(accept) = headers.get(ACCEPT) else { return Ok(ResponseFormat::Lists) };
     let accept = accept.to_str().unwrap_or_default();
-    let kinds = accept.split(',').map(|kind| kind.split(';').next().unwrap_or_default().trim());
-    let form = kinds.into_iter().find_map(|kind| match kind.to_ascii_lowercase().as_str() {
+    let kinds = preferences(headers, ACCEPT);
+    let form = kinds.into_iter().find_map(|(kind, _)| match kind.to_ascii_lowercase().as_str() {
         "" | "*/*" | "application/*" | "application/json" => Some(ResponseFormat::Lists),
         "application/x-npy" => Some(ResponseFormat::Numpy),
         "text/*" | "text/csv" => Some(ResponseFormat::Csv),
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_gets_the_first_form_that_it_accepts() {
+    fn a_client_gets_the_form_that_it_prefers() {
         let form = |accept: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -215,6 +216,8 @@ mod tests {
         assert!(matches!(form("*/*"), Ok(ResponseFormat::Lists)));
         assert!(matches!(form("image/png, application/X-NPY;q=0.5"), Ok(ResponseFormat::Numpy)));
         assert!(matches!(form("text/csv"), Ok(ResponseFormat::Csv)));
+        assert!(matches!(form("text/csv;q=0.5, application/json"), Ok(ResponseFormat::Lists)));
+        assert!(matches!(form("text/csv;q=0, application/x-npy;q=0.1"), Ok(ResponseFormat::Numpy)));
         assert_eq!(form("image/png").err().map(|refusal| refusal.cause), Some(Cause::NotAcceptable));
     }
 }
