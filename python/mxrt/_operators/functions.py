@@ -4,11 +4,12 @@ when first used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 from .. import _mxrt
+from .._imports import load
 from .._values.dtypes import operator_dtype
 from ..base import _Null, no_training_attribute
 from . import namespaces
@@ -248,10 +249,20 @@ _MODULE_DICT = vars(ModuleType)["__dict__"]
 
 
 def module_functions(
-    module: dict[str, Any], section: str, make: Callable[[_mxrt.Operator, str, str], Any]
+    module: dict[str, Any],
+    section: str,
+    make: Callable[[_mxrt.Operator, str, str], Any],
+    modules: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a module, given its ``globals()``, that has the operators
-    of a section.
+    of a section. `modules` are imported when their names in it are asked for.
     """
-    space = Namespace(module["__name__"], section, make)
-    return space.find, lambda: sorted({*module, *space.names()})
+    space, later = Namespace(module["__name__"], section, make), modules or {}
+
+    def find(name: str) -> Any:
+        if name not in later:
+            return space.find(name)
+        found = module[name] = load(later[name])
+        return found
+
+    return find, lambda: sorted({*module, *space.names()})

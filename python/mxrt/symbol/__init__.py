@@ -71,15 +71,6 @@ if TYPE_CHECKING:
 
     __all__ += _signatures.__all__  # type: ignore[has-type]
 
+__getattr__: Callable[[str], Any]
 __dir__: Callable[[], list[str]]
-_function, __dir__ = _module_functions(globals(), "", _make)
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when they are asked for.
-    if name in _NUMPY:
-        from .._imports import load
-
-        found = globals()[name] = load(_NUMPY[name])
-        return found
-    return _function(name)
+__getattr__, __dir__ = _module_functions(globals(), "", _make, _NUMPY)

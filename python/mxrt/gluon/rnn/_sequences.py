@@ -15,7 +15,6 @@ __all__ = [
     "is_tensor",
     "mask_sequence",
     "reverse_sequence",
-    "states_of_cells",
 ]
 
 
@@ -81,12 +80,6 @@ def first_states(cell: Any, F: Any, given: Any, inputs: Any, batch: int) -> Any:
         return cell.begin_state(func=F.zeros, batch_size=batch)
     with (inputs if is_tensor(inputs) else inputs[0]).context:
         return cell.begin_state(func=F.zeros, batch_size=batch)
-
-
-def states_of_cells(cells: list[Any], batch_size: int, func: Any, others: dict[str, Any]) -> list[Any]:
-    """The first states of cells, one after the other; without `func` each cell makes its own."""
-    given = others if func is None else {**others, "func": func}
-    return [state for cell in cells for state in cell.begin_state(batch_size=batch_size, **given)]
 
 
 def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, axis: int, merge: bool | None) -> Any:

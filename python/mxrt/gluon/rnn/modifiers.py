@@ -7,8 +7,8 @@ from typing import Any
 from ... import ndarray, symbol
 from ...base import numeric_types
 from .._numpy import as_made_here
-from ._sequences import first_states, format_sequence, is_tensor, mask_sequence, reverse_sequence, states_of_cells
-from .recurrent_cell import HybridRecurrentCell
+from ._sequences import first_states, format_sequence, is_tensor, mask_sequence, reverse_sequence
+from .recurrent_cell import CellOfCells, HybridRecurrentCell
 
 __all__ = ["BidirectionalCell", "DropoutCell", "ModifierCell", "ResidualCell", "ZoneoutCell"]
 
@@ -39,22 +39,16 @@ class DropoutCell(HybridRecurrentCell):
             inputs = F.Dropout(data=inputs, p=self._rate, axes=self._axes, name=f"t{self._counter}_fwd")
         return inputs, states
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
+    def _unroll(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
     ) -> tuple[Any, list[Any]]:
-        """The sequence, after dropout in training; see :meth:`RecurrentCell.unroll`."""
+        """The sequence, after dropout in training."""
         self.reset()
         inputs, _, F, _ = format_sequence(length, inputs, layout, merge_outputs)
         if is_tensor(inputs):
             out, states = self.hybrid_forward(F, inputs, begin_state or [])
             return out, states
-        return super().unroll(length, inputs, begin_state, layout, merge_outputs, None)
+        return super()._unroll(length, inputs, begin_state, layout, merge_outputs, None)
 
 
 class ModifierCell(HybridRecurrentCell):
@@ -162,16 +156,9 @@ class ResidualCell(ModifierCell):
         output, states = self.base_cell(inputs, states)
         return F.elemwise_add(output, inputs, name=f"t{self._counter}_fwd"), states
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
+    def _unroll(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
     ) -> tuple[Any, list[Any]]:
-        """Runs all steps of a sequence; see :meth:`RecurrentCell.unroll`."""
         self.reset()
         self.base_cell._modified = False
         try:
@@ -188,7 +175,7 @@ class ResidualCell(ModifierCell):
         return as_made_here((made, states))
 
 
-class BidirectionalCell(HybridRecurrentCell):
+class BidirectionalCell(CellOfCells, HybridRecurrentCell):
     """Two cells, one for each direction of a sequence; only for ``unroll``.
 
     Parameters
@@ -209,26 +196,8 @@ class BidirectionalCell(HybridRecurrentCell):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(forward={self._children['l_cell']}, backward={self._children['r_cell']})"
 
-    def _cells(self) -> list[Any]:
-        return list(self._children.values())
-
-    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shapes of the states of both cells."""
-        return [info for cell in self._cells() for info in cell.state_info(batch_size)]
-
-    def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
-        """The states of both cells before the first step."""
-        self._refuse_modified()
-        return states_of_cells(self._cells(), batch_size, func, kwargs)
-
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
+    def _unroll(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
     ) -> tuple[Any, list[Any]]:
         """Runs all steps of a sequence in both directions; the outputs of both are joined along the
         last axis.

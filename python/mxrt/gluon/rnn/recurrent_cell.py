@@ -11,7 +11,7 @@ from ..hybrid_block import HybridBlock
 from ..nn import LeakyReLU
 from ._sequences import first_states, format_sequence, mask_sequence
 
-__all__ = ["HybridRecurrentCell", "RecurrentCell", "make_state"]
+__all__ = ["CellOfCells", "HybridRecurrentCell", "RecurrentCell", "make_state"]
 
 
 class RecurrentCell(Block):
@@ -82,6 +82,12 @@ class RecurrentCell(Block):
 
         Returns the outputs and the states after the last step.
         """
+        return self._unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
+
+    def _unroll(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
+    ) -> tuple[Any, list[Any]]:
+        """The steps of :meth:`unroll`, one after the other."""
         self.reset()
         inputs, axis, F, batch = format_sequence(length, inputs, layout, False)
         states = first_states(self, F, begin_state, inputs, batch)
@@ -122,6 +128,23 @@ def make_state(make: Any, name: str, info: dict[str, Any]) -> Any:
         info = {key: value for key, value in info.items() if key != "__layout__"}
         return make(**info)
     return make(name=name, **info)
+
+
+class CellOfCells(RecurrentCell):
+    """A cell that is made of others, its children."""
+
+    def _cells(self) -> list[Any]:
+        return list(self._children.values())
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shapes of the states of all cells."""
+        return [info for cell in self._cells() for info in cell.state_info(batch_size)]
+
+    def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
+        """The states of all cells before the first step; without `func` each cell makes its own."""
+        self._refuse_modified()
+        given = kwargs if func is None else {**kwargs, "func": func}
+        return [state for cell in self._cells() for state in cell.begin_state(batch_size=batch_size, **given)]
 
 
 class HybridRecurrentCell(RecurrentCell, HybridBlock):

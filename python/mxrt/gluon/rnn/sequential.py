@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..utils import _indent
-from ._sequences import first_states, format_sequence, states_of_cells
+from ._sequences import first_states, format_sequence
 from .modifiers import BidirectionalCell
-from .recurrent_cell import HybridRecurrentCell, RecurrentCell
+from .recurrent_cell import CellOfCells, HybridRecurrentCell, RecurrentCell
 
 __all__ = ["HybridSequentialRNNCell", "SequentialRNNCell"]
 
-if TYPE_CHECKING:
-    _Base = RecurrentCell
-else:
-    _Base = object
 
-
-class _Stack(_Base):
+class _Stack(CellOfCells):
     """The common part of both classes."""
 
     def __repr__(self) -> str:
@@ -27,18 +22,6 @@ class _Stack(_Base):
     def add(self, cell: Any) -> None:
         """Adds a cell after the present ones."""
         self.register_child(cell)
-
-    def _cells(self) -> list[Any]:
-        return list(self._children.values())
-
-    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shapes of the states of all cells."""
-        return [info for cell in self._cells() for info in cell.state_info(batch_size)]
-
-    def begin_state(self, batch_size: int = 0, func: Any = None, **kwargs: Any) -> list[Any]:
-        """The states of all cells before the first step."""
-        self._refuse_modified()
-        return states_of_cells(self._cells(), batch_size, func, kwargs)
 
     def __call__(self, inputs: Any, states: Any) -> Any:
         self._counter += 1
@@ -52,18 +35,10 @@ class _Stack(_Base):
             after += state
         return inputs, after
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
+    def _unroll(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
     ) -> tuple[Any, list[Any]]:
-        """Runs all steps of a sequence through one cell after the other; see
-        :meth:`RecurrentCell.unroll`.
-        """
+        """Runs all steps of a sequence through one cell after the other."""
         self.reset()
         inputs, _, F, batch = format_sequence(length, inputs, layout, None)
         states = first_states(self, F, begin_state, inputs, batch)

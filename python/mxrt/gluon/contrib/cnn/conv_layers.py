@@ -95,15 +95,29 @@ class _Deformable(HybridBlock):
             bias = self.params.get(f"{name}_bias", shape=(count,), init=bias_init, allow_deferred_init=True)
         setattr(self, f"{name}_bias", bias)
 
-    def _offsets(self, F: Any, x: Any, weight: Any, bias: Any) -> Any:
-        arrays = (x, weight) if bias is None else (x, weight, bias)
-        return F.Convolution(*arrays, cudnn_off=True, **self._kwargs_offset)
+    def _convolution(self, F: Any, offsets: Any) -> tuple[Any, dict[str, Any]]:
+        """The operator, and what it takes of the results of the layer of places."""
+        raise NotImplementedError
 
-    def _activated(self, out: Any) -> Any:
+    def hybrid_forward(
+        self,
+        F: Any,
+        x: Any,
+        offset_weight: Any,
+        deformable_conv_weight: Any,
+        offset_bias: Any = None,
+        deformable_conv_bias: Any = None,
+    ) -> Any:
+        """Shape of x with ``channels`` channels, and other extents as stride and padding make
+        them.
+        """
+        places = [x, offset_weight] if offset_bias is None else [x, offset_weight, offset_bias]
+        operator, arrays = self._convolution(F, F.Convolution(*places, cudnn_off=True, **self._kwargs_offset))
+        arrays["weight"] = deformable_conv_weight
+        if deformable_conv_bias is not None:
+            arrays["bias"] = deformable_conv_bias
+        out = operator(data=x, name="fwd", **arrays, **self._kwargs_deformable_conv)
         return self.act(out) if self.act is not None else out
-
-    def _arrays(self, weight: Any, bias: Any) -> dict[str, Any]:
-        return {"weight": weight} if bias is None else {"weight": weight, "bias": bias}
 
     def __repr__(self) -> str:
         has, shape = self._kwargs_deformable_conv, self._reg_params["deformable_conv_weight"].shape or (0, 0)
@@ -135,22 +149,8 @@ class DeformableConvolution(_Deformable):
     def _alias(self) -> str:
         return "deformable_conv"
 
-    def hybrid_forward(
-        self,
-        F: Any,
-        x: Any,
-        offset_weight: Any,
-        deformable_conv_weight: Any,
-        offset_bias: Any = None,
-        deformable_conv_bias: Any = None,
-    ) -> Any:
-        """Shape of x with ``channels`` channels, and other extents as stride and padding make
-        them.
-        """
-        arrays = self._arrays(deformable_conv_weight, deformable_conv_bias)
-        offset = self._offsets(F, x, offset_weight, offset_bias)
-        operator = F.contrib.DeformableConvolution
-        return self._activated(operator(data=x, offset=offset, name="fwd", **arrays, **self._kwargs_deformable_conv))
+    def _convolution(self, F: Any, offsets: Any) -> tuple[Any, dict[str, Any]]:
+        return F.contrib.DeformableConvolution, {"offset": offsets}
 
 
 class ModulatedDeformableConvolution(_Deformable):
@@ -171,23 +171,7 @@ class ModulatedDeformableConvolution(_Deformable):
     def _order(self, offset: tuple[Any, ...], convolution: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return [convolution, offset]
 
-    def hybrid_forward(
-        self,
-        F: Any,
-        x: Any,
-        offset_weight: Any,
-        deformable_conv_weight: Any,
-        offset_bias: Any = None,
-        deformable_conv_bias: Any = None,
-    ) -> Any:
-        """Shape of x with ``channels`` channels, and other extents as stride and padding make
-        them.
-        """
-        both = self._offsets(F, x, offset_weight, offset_bias)
-        offset = F.slice_axis(both, axis=1, begin=0, end=self.offset_split_index)
-        mask = F.sigmoid(F.slice_axis(both, axis=1, begin=self.offset_split_index, end=None)) * 2
-        arrays = self._arrays(deformable_conv_weight, deformable_conv_bias)
-        operator = F.contrib.ModulatedDeformableConvolution
-        return self._activated(
-            operator(data=x, offset=offset, mask=mask, name="fwd", **arrays, **self._kwargs_deformable_conv)
-        )
+    def _convolution(self, F: Any, offsets: Any) -> tuple[Any, dict[str, Any]]:
+        offset = F.slice_axis(offsets, axis=1, begin=0, end=self.offset_split_index)
+        mask = F.sigmoid(F.slice_axis(offsets, axis=1, begin=self.offset_split_index, end=None)) * 2
+        return F.contrib.ModulatedDeformableConvolution, {"offset": offset, "mask": mask}

@@ -44,18 +44,11 @@ class VariationalDropoutCell(ModifierCell):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"
 
-    def unroll(
-        self,
-        length: int,
-        inputs: Any,
-        begin_state: Any = None,
-        layout: str = "NTC",
-        merge_outputs: bool | None = None,
-        valid_length: Any = None,
+    def _unroll(
+        self, length: int, inputs: Any, begin_state: Any, layout: str, merge_outputs: bool | None, valid_length: Any
     ) -> tuple[Any, list[Any]]:
-        """Runs all steps of a sequence; see :meth:`mxrt.gluon.rnn.RecurrentCell.unroll`."""
         if self.drop_states:
-            return super().unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
+            return super()._unroll(length, inputs, begin_state, layout, merge_outputs, valid_length)
         self.reset()
         inputs, axis, F, batch = format_sequence(length, inputs, layout, True)
         states = first_states(self, F, begin_state, inputs, batch)
