@@ -4,11 +4,15 @@
     make bench-operators                                  every row
     make bench-operators ARGS="topk lstm-1"     these rows
     make bench-operators ARGS=--list            their names
+    make bench-operators ARGS="--generated"     every registered operator at three sizes
+    make bench-operators ARGS="--generated softmax- transpose:"   those whose names begin so
+    make bench-operators ARGS="--generated --table"               what was measured, by ratio
 
 Every engine runs in its own process. Engines take turns, and each round begins with another one. A
 cell is the median of the medians of the turns and, after the stroke, the least time of a call.
 Ratios are a peer's median by mxrt's: above 1 mxrt is faster. The rows of detectors read
 ssd300-symbol.json, yolov3-symbol.json and the .params next to them from the folder --models.
+With --generated the ratios are of least times, and rows are kept in build/operators.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import generated
 import np_rows
 import rows
 
@@ -144,12 +149,17 @@ def main() -> int:
     )
     parser.add_argument("rows", nargs="*", metavar="ROW", help="rows to measure, or how their names begin (all)")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of a turn")
+    parser.add_argument("--generated", action="store_true", help="rows made for every registered operator")
+    parser.add_argument("--table", action="store_true", help="print the generated rows that were measured before")
+    parser.add_argument("--rounds", type=int, help="9; of generated rows 3")
+    parser.add_argument("--seconds", type=float, help="of a turn (0.3; of generated rows 0.05)")
+    parser.add_argument("--quiet", type=float, default=0.3, help="cores that others may use in a generated row")
     parser.add_argument("--peers", nargs="*", default=[*COLUMNS[1:], *OWN[1:]])
     parser.add_argument("--python", action="append", default=[], metavar="ENGINE=PATH", help="interpreter of an engine")
     parser.add_argument("--models", type=Path, default=Path.cwd(), help="folder of the detectors")
     args = parser.parse_args()
+    if args.generated:
+        return _generated(args)
     if args.list:
         print("\n".join(rows.ROWS))
         return 0
@@ -164,7 +174,7 @@ def main() -> int:
         try:
             for engine in engines_of(row, args.peers):
                 lanes[engine] = Lane(engine, _python(engine, pythons), args.models)
-            print(line(row, measure(row, lanes, args.rounds, args.seconds)), flush=True)
+            print(line(row, measure(row, lanes, args.rounds or 9, args.seconds or 0.3)), flush=True)
         except RuntimeError as error:
             failed = True
             print(f"{row} was not measured: {error}", file=sys.stderr, flush=True)
@@ -172,6 +182,24 @@ def main() -> int:
             for lane in lanes.values():
                 lane.close()
     return 1 if failed else 0
+
+
+def _generated(args: argparse.Namespace) -> int:
+    """Measures rows of every registered operator, or prints what there is."""
+    if args.list:
+        print("\n".join(generated.rows(args.rows)))
+        return 0
+    if args.table:
+        print(generated.table(generated.saved(args.rows)))
+        return 0
+    pythons = dict(one.split("=", 1) for one in args.python)
+    measurement = generated.Measurement(
+        lambda engine: Lane(engine, _python(engine, pythons), args.models),
+        args.peers,
+        args.rounds or 3,
+        args.seconds or 0.05,
+    )
+    return generated.run(args.rows, measurement, args.quiet)
 
 
 def _python(engine: str, given: dict[str, str]) -> str:

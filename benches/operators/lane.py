@@ -9,6 +9,7 @@ import sys
 import time
 
 import rows
+from cases import calls
 
 
 def _make(engine: str, row: str) -> rows.Call:
@@ -25,6 +26,11 @@ def _make(engine: str, row: str) -> rows.Call:
     if engine == "nd":
         return rows.ND[row]()
     return rows.ROWS[row](importlib.import_module(engine))
+
+
+def _generated(engine: str, row: str, size: str) -> tuple[rows.Call, int]:
+    mx = None if engine == "numpy" else importlib.import_module(engine)
+    return calls.prepare(engine, mx, row, size)
 
 
 def _turn(call: rows.Call, seconds: float) -> list[float]:
@@ -46,10 +52,13 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            if "row" in asked:
+            if "generated" in asked:
+                call, moved = _generated(engine, asked["generated"], asked["size"])
+                answer: dict = {"bytes": moved}
+            elif "row" in asked:
                 call = _make(engine, asked["row"])
                 call()
-                answer: dict = {}
+                answer = {}
             else:
                 _turn(call, asked["warm"])
                 answer = {"times": _turn(call, asked["seconds"])}
