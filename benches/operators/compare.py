@@ -18,6 +18,7 @@ With --generated the ratios are of least times, and rows are kept in build/opera
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -67,6 +68,7 @@ class Lane:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]))
         if engine not in OWN:
             env["PYTHONPATH"] = str(HERE)
+        self.ended = False
         self.process = subprocess.Popen(
             [python, str(HERE / "lane.py"), engine],
             stdin=subprocess.PIPE,
@@ -86,6 +88,7 @@ class Lane:
         except BrokenPipeError:
             line = ""
         if not line:
+            self.ended = True
             raise RuntimeError("the process has ended")
         answer = json.loads(line)
         if "error" in answer:
@@ -94,7 +97,8 @@ class Lane:
 
     def close(self) -> None:
         """Ends the process."""
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
 

@@ -17,9 +17,20 @@ from .table import CASES, Row, Stored
 NAMES = Path(__file__).resolve().parents[3] / "tests" / "recorded" / "operator_names.json"
 PREFIXES = {"_npi_": "numpy._internal", "_np_": "numpy", "_npx_": "numpy_extension"}
 # Functions of NumPy by the rest of the operator's name, where it differs.
-RENAMED = {"sub": "subtract", "mul": "multiply", "div": "divide", "lesser": "less", "lesser_equal": "less_equal"}
+RENAMED = {
+    "plus": "add",
+    "minus": "subtract",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "lesser": "less",
+    "lesser_equal": "less_equal",
+    "batch_dot": "matmul",
+    "inverse": "inv",
+    "reverse": "flip",
+}
 # Arguments that mean the same to NumPy's function.
-COMMON = {"axis", "axes", "keepdims", "repeats", "reps", "a_min", "a_max", "k", "decimals"}
+COMMON = set("axis axes keepdims repeats reps a_min a_max k decimals shape dtype N M start stop step num UPLO".split())
 
 Work = Callable[[], Any]
 
@@ -49,10 +60,11 @@ def function(mx: Any, operator: str) -> Callable[..., Any]:
 
 def of_numpy(row: Row) -> Callable[..., Any] | None:
     """NumPy's function of the same name."""
-    name = row.operator
-    for prefix in ("_npi_", "_np_", "broadcast_", "elemwise_", "_linalg_"):
+    name = row.operator.removesuffix("_scalar")
+    for prefix in ("_npi_", "_np_", "broadcast_", "elemwise_", "_linalg_", "_"):
         name = name.removeprefix(prefix)
-    found = getattr(np, RENAMED.get(name, name), None)
+    name = RENAMED.get(name, name)
+    found = getattr(np, name, getattr(np.linalg, name, None))
     return found if callable(found) and not isinstance(found, type) else None
 
 
@@ -99,10 +111,14 @@ def _numpy(row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Work:
     """The call by NumPy's function; a view is copied, for operators have results of their own."""
     called = of_numpy(row)
     scalar = attrs.get("scalar")
-    if called is None or any(isinstance(one, Stored) for one in inputs) or attrs.keys() - COMMON - {"scalar"}:
+    if (
+        called is None
+        or any(isinstance(one, Stored) for one in inputs)
+        or attrs.keys() - COMMON - {"scalar", "num_args"}
+    ):
         raise AttributeError(f"NumPy has no such function as {row.operator}")
-    named = {key: value for key, value in attrs.items() if key != "scalar"}
-    arguments = inputs if scalar is None else [*inputs, scalar]
+    named = {key: value for key, value in attrs.items() if key in COMMON}
+    arguments = [inputs] if "num_args" in attrs else inputs if scalar is None else [*inputs, scalar]
 
     def work() -> Any:
         made = called(*arguments, **named)
