@@ -155,6 +155,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     parser.add_argument("--generated", action="store_true", help="rows made for every registered operator")
     parser.add_argument("--table", action="store_true", help="print the generated rows that were measured before")
+    parser.add_argument("--sizes", nargs="*", default=list(generated.SIZES), help="of generated rows (all)")
     parser.add_argument("--rounds", type=int, help="9; of generated rows 3")
     parser.add_argument("--seconds", type=float, help="of a turn (0.3; of generated rows 0.05)")
     parser.add_argument("--quiet", type=float, default=0.3, help="cores that others may use in a generated row")
@@ -190,11 +191,12 @@ def main() -> int:
 
 def _generated(args: argparse.Namespace) -> int:
     """Measures rows of every registered operator, or prints what there is."""
+    chosen = generated.rows(args.rows, args.sizes)
     if args.list:
-        print("\n".join(generated.rows(args.rows)))
+        print("\n".join(chosen))
         return 0
     if args.table:
-        print(generated.table(generated.saved(args.rows)))
+        print(generated.table(generated.saved(chosen)))
         return 0
     pythons = dict(one.split("=", 1) for one in args.python)
     measurement = generated.Measurement(
@@ -203,7 +205,7 @@ def _generated(args: argparse.Namespace) -> int:
         args.rounds or 3,
         args.seconds or 0.05,
     )
-    return generated.run(args.rows, measurement, args.quiet)
+    return generated.run(chosen, measurement, args.quiet)
 
 
 def _python(engine: str, given: dict[str, str]) -> str:

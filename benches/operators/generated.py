@@ -18,6 +18,7 @@ from pathlib import Path
 
 import cases
 import numpy as np
+from cases import SIZES
 from cases.calls import of_numpy
 
 RESULTS = Path(__file__).resolve().parents[2] / "build" / "operators"
@@ -52,9 +53,9 @@ class Result:
         return self.bytes / self.times["mxrt"][0] / 1e9 if "mxrt" in self.times else 0.0
 
 
-def rows(names: list[str]) -> list[str]:
-    """The rows whose names begin with one of these, or all."""
-    every = [f"{name}-{size}" for name, row in cases.CASES.items() for size in row.sizes()]
+def rows(names: list[str], sizes: Iterable[str] = SIZES) -> list[str]:
+    """The rows of these sizes whose names begin with one of these, or all."""
+    every = [f"{name}-{size}" for name, row in cases.CASES.items() for size in row.sizes() if size in sizes]
     return [row for row in every if not names or any(row.startswith(name) for name in names)]
 
 
@@ -132,8 +133,10 @@ class Measurement:
             turn = number % len(ready)
             for engine in [*ready[turn:], *ready[:turn]]:
                 time.sleep(PAUSE)
+                # A call that fills a turn needs no others before it.
+                slow = engine in result.times and result.times[engine][0] > self.seconds / 3
                 try:
-                    times = self.ask(engine, warm=self.seconds / 3, seconds=self.seconds)["times"]
+                    times = self.ask(engine, warm=0 if slow else self.seconds / 3, seconds=self.seconds)["times"]
                 except RuntimeError as error:
                     result.refused[engine] = str(error)
                     ready.remove(engine)
@@ -159,9 +162,9 @@ def save(result: Result) -> None:
     (RESULTS / f"{result.row}.json").write_text(json.dumps(asdict(result)) + "\n")
 
 
-def saved(names: list[str]) -> list[Result]:
-    """Rows that were measured before."""
-    files = [RESULTS / f"{row}.json" for row in rows(names)]
+def saved(chosen: list[str]) -> list[Result]:
+    """Those of the rows that were measured before."""
+    files = [RESULTS / f"{row}.json" for row in chosen]
     return [Result(**json.loads(file.read_text())) for file in files if file.exists()]
 
 
@@ -200,9 +203,9 @@ def _short(one: Result) -> str:
     return f"{one.row} {one.ratio():.2f}: {', '.join(times)}"
 
 
-def run(names: list[str], measurement: Measurement, quiet: float) -> int:
+def run(chosen: list[str], measurement: Measurement, quiet: float) -> int:
     """Measures, keeps and prints rows; the exit status says whether mxrt made every call."""
-    chosen, results = rows(names), []
+    results: list[Result] = []
     copied = copy_bandwidth()
     try:
         for number, row in enumerate(chosen):

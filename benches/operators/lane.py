@@ -60,7 +60,8 @@ def main() -> None:
                 call()
                 answer = {}
             else:
-                _turn(call, asked["warm"])
+                if asked["warm"]:
+                    _turn(call, asked["warm"])
                 answer = {"times": _turn(call, asked["seconds"])}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}

@@ -39,7 +39,6 @@ add("_npi_bitwise_not", lambda n: given(integers(line(n), 100, "int32")), stream
 add("_contrib_quadratic", lambda n: given(uniform(line(n)), a=1.0, b=2.0, c=3.0), streams=True)
 add("Dropout", lambda n: given(uniform(line(n))), streams=True)
 add("_identity_with_attr_like_rhs", lambda n: given(uniform(line(n)), uniform(line(n))), streams=True)
-add("IdentityAttachKLSparseReg", lambda n: given(uniform(square(n), 0.1, 0.9), uniform(square(n)[1])), streams=True)
 add("amp_multicast", lambda n: given(uniform(line(n)), uniform(line(n)), num_outputs=2), streams=True)
 add("_npi_full_like", lambda n: given(uniform(line(n)), fill_value=2.5), streams=True)
 

@@ -144,6 +144,21 @@ add("_contrib_quantized_rnn", lambda n: given(*_recurrent(n), state_size=sequenc
 
 add("_npx_constraint_check", lambda n: given(np.ones(n, bool), msg="all"))
 
+# MXNet's wheel lacks these. A weight of any bytes takes as long as a prepared one.
+add("_contrib_intgemm_maxabsolute", lambda n: given(uniform(line(n))))
+add("_contrib_intgemm_prepare_data", lambda n: given(uniform(line(n)), number(2.0)))
+add("_contrib_intgemm_prepare_weight", lambda n: given(uniform((n // 64, 64)), number(2.0)), most=1 << 22)
+add(
+    "_contrib_intgemm_take_weight",
+    lambda n: given(bytes_of((n // 64, 64)), np.arange(0, n // 64, 2, dtype="int32")),
+    most=1 << 22,
+)
+add(
+    "_contrib_intgemm_fully_connected",
+    lambda n: given(*_dense(n)[0][:2], number(0.01), no_bias=True, **_dense(n)[1]),
+    most=1 << 22,
+)
+
 # ---- sparse storage: a tenth of the elements, or every tenth row ----
 
 
