@@ -50,7 +50,7 @@ impl<const GELU: bool> Body for Erf<GELU> {
     }
 }
 
-/// As many times N vectors from `at` on as there are; the end of them.
+/// Computes N vectors from `at` on while there are as many; returns the place after them.
 ///
 /// # Safety
 /// The elements must be there.

@@ -31,7 +31,7 @@ pub(super) struct Blocks {
 pub(super) struct Rows<'a> {
     /// The rows of Q and those after them.
     pub queries: Matrix<'a>,
-    /// What is added to the scores, likewise.
+    /// The mask, which is added to the scores, likewise.
     pub mask: Option<Matrix<'a>>,
     /// How many keys count for each row.
     pub lengths: Option<&'a [i64]>,
@@ -162,7 +162,7 @@ struct AdjustArgs {
     rows: VectorRows,
     keys: usize,
     factor: f32,
-    /// What is added to the first of the rows, and elements from a row of it to the next.
+    /// The mask of the first of the rows, and elements from a row of it to the next.
     mask: Option<(Src, usize)>,
 }
 

@@ -193,11 +193,11 @@ impl Winograd {
     }
 
     /// The outputs of a tile of some rows.
-    pub fn place(&self, rows: &Range<usize>, tile: usize) -> Place {
+    pub fn place(&self, rows: &Range<usize>, tile: usize) -> TilePlace {
         let (side, width) = (self.scheme.outputs(), self.output[1]);
         let columns = width.div_ceil(side);
         let [row, column] = [rows.start + tile / columns * side, tile % columns * side];
-        Place { first: [row, column], count: [side.min(rows.end.saturating_sub(row)), side.min(width - column)] }
+        TilePlace { first: [row, column], count: [side.min(rows.end.saturating_sub(row)), side.min(width - column)] }
     }
 
     /// Bytes of the scratch memory of a group.
@@ -221,7 +221,7 @@ impl Winograd {
 
 /// The part of an output that a tile makes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct TilePlace {
     /// The first row and column.
     pub first: [usize; 2],
     /// Rows and columns.
@@ -268,7 +268,7 @@ impl<'a> Group<'a> {
     ///
     /// # Panics
     /// If there are more, or inputs are not in the data.
-    pub fn transform(&mut self, from: &Inputs<'_>, tiles: &[Place]) {
+    pub fn transform(&mut self, from: &Inputs<'_>, tiles: &[TilePlace]) {
         let Winograd { scheme, channels, output, .. } = *self.x;
         let [first, below, next] = from.steps;
         let [last_row, last_column] = output.map(|side| side + 1);
@@ -291,7 +291,7 @@ impl<'a> Group<'a> {
     ///
     /// # Panics
     /// If there are no such panels.
-    pub fn multiply(&mut self, packed: &[u8], panels: Range<usize>, signed: bool, tiles: &[Place]) {
+    pub fn multiply(&mut self, packed: &[u8], panels: Range<usize>, signed: bool, tiles: &[TilePlace]) {
         assert!(panels.len() <= PANELS, "{panels:?}");
         let len = self.x.panel_len().expect("was counted");
         for (panel, packed) in packed[panels.start * len..panels.end * len].chunks_exact(len).enumerate() {
@@ -328,7 +328,7 @@ impl<'a> Group<'a> {
     }
 
     /// Adds outputs of the products of a panel to sums.
-    fn finish(&mut self, panel: usize, tiles: &[Place]) {
+    fn finish(&mut self, panel: usize, tiles: &[TilePlace]) {
         let pitch = self.x.pitches()[1];
         let mut sums = &mut *self.sums;
         for (tile, place) in tiles.iter().enumerate() {

@@ -196,9 +196,9 @@ pub fn softrelu_f32(x: f32) -> f32 {
 
 /// Constants of [`erf_f32`], highest powers first.
 pub(crate) struct Erf {
-    /// Of the odd polynomial up to 1, without the last one.
+    /// Coefficients of the odd polynomial up to 1, without the last one.
     pub near: [f32; 6],
-    /// Of ln erfc above it.
+    /// Coefficients of ln erfc above it.
     pub far: [f32; 9],
     /// Arguments beyond it have the result of this one.
     pub most: f32,

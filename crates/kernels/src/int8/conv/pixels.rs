@@ -7,7 +7,7 @@ use crate::int8::band::{BAND, Band, BandArgs, LONG_BAND};
 use crate::int8::depthwise::ResultRows;
 use crate::int8::pixels::{PixelCell, find_pixels};
 use crate::int8::tile::{AddedRows, COLUMNS, PANEL, sign_flip, whole_rows};
-use crate::int8::winograd::Place;
+use crate::int8::winograd::TilePlace;
 use crate::par::{Columns, Par, par_cells_mut};
 use crate::places::{Places, Runs};
 use std::ops::Range;
@@ -201,12 +201,12 @@ impl PixelBand {
         job: &ConvJob<'_, T>,
         cells: &PixelCell,
         (image, rows): (usize, &Range<usize>),
-        places: &[Place],
+        places: &[TilePlace],
     ) {
         [&mut self.starts, &mut self.places, &mut self.added].into_iter().for_each(Runs::clear);
         self.count = 0;
         let added = job.operands.addend.and(job.conv.pixels).map(|form| form.addend);
-        for Place { first: [row, column], count: [height, width] } in places.iter().copied() {
+        for TilePlace { first: [row, column], count: [height, width] } in places.iter().copied() {
             for row in row..row + height {
                 self.places.push(cells.place(rows, row, column), 1, width);
                 if let Some(shape) = &added {

@@ -6,7 +6,7 @@ use crate::int8::RoundTo;
 use crate::int8::band::{BAND, Band, Products};
 use crate::int8::pixels::PixelCell;
 use crate::int8::tile::{COLUMNS, PANEL, sign_flip};
-use crate::int8::winograd::{Group, Inputs, MOST_TILES, Place, Winograd};
+use crate::int8::winograd::{Group, Inputs, MOST_TILES, TilePlace, Winograd};
 use crate::par::{Columns, Par, par_cells_mut};
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
             let (own, scratch) = scratch.split_at_mut(own);
             let (mut group, mut band) = (Group::of(x, own), Band::of(scratch));
             for first in (0..x.tiles(&rows)).step_by(x.group()) {
-                let places: [Place; MOST_TILES] = std::array::from_fn(|tile| x.place(&rows, first + tile));
+                let places: [TilePlace; MOST_TILES] = std::array::from_fn(|tile| x.place(&rows, first + tile));
                 let places = &places[..x.group().min(x.tiles(&rows) - first)];
                 group.transform(&Inputs { data, steps: self.window_steps() }, places);
                 self.multiply_group(&mut group, places, &mut band, (&cells, image, &rows), (&mut cell, column));
@@ -45,7 +45,7 @@ impl<T: RoundTo> ConvJob<'_, T> {
     fn multiply_group(
         &self,
         group: &mut Group<'_>,
-        places: &[Place],
+        places: &[TilePlace],
         band: &mut Band<'_, T>,
         (cells, image, rows): (&PixelCell, usize, &Range<usize>),
         (cell, column): (&mut Columns<'_, u8>, usize),

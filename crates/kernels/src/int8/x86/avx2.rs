@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 
 /// Groups of four products that are widened together.
 const STEP: usize = 64;
-/// Rows that are widened together.
+/// WidenedRows that are widened together.
 const HEIGHT: usize = 8 * ROWS;
 /// Bytes of the weights of a group of a panel.
 const LINE: usize = GROUP * PANEL;
@@ -25,16 +25,16 @@ const LANES: usize = 8;
 const HALVES: usize = PANEL / LANES;
 
 /// Some widened groups of a row: the first pair of each, then the second of each.
-type Row = [i32; PAIRS * STEP];
-/// Rows of a step.
-type Rows = [Row; HEIGHT];
+type WidenedRow = [i32; PAIRS * STEP];
+/// WidenedRows of a step.
+type WidenedRows = [WidenedRow; HEIGHT];
 
 /// Widened weights of a panel, in the order of a row.
-type Weights = [[__m256i; HALVES]; PAIRS * STEP];
+type WidenedWeights = [[__m256i; HALVES]; PAIRS * STEP];
 
 /// Bytes of rows of this many groups that are widened.
 pub(crate) fn widened_len(groups: usize) -> usize {
-    groups.div_ceil(STEP) * size_of::<Rows>()
+    groups.div_ceil(STEP) * size_of::<WidenedRows>()
 }
 
 /// Widens the rows of tiles. The last row stands for those after it.
@@ -47,7 +47,8 @@ pub(crate) fn widened_len(groups: usize) -> usize {
 #[target_feature(enable = "avx2")]
 pub(crate) unsafe fn widen(x: &TileArgs<'_>, to: &mut [u8]) {
     let lines = x.segments().len() * x.groups();
-    let (steps, _) = bytemuck::cast_slice_mut::<u8, Row>(&mut to[..widened_len(lines)]).as_chunks_mut::<HEIGHT>();
+    let (steps, _) =
+        bytemuck::cast_slice_mut::<u8, WidenedRow>(&mut to[..widened_len(lines)]).as_chunks_mut::<HEIGHT>();
     let tiles = x.starts.len().div_ceil(ROWS);
     for (step, rows) in steps.iter_mut().enumerate() {
         let count = STEP.min(lines - step * STEP);
@@ -68,7 +69,7 @@ pub(crate) unsafe fn widen(x: &TileArgs<'_>, to: &mut [u8]) {
 #[target_feature(enable = "avx2")]
 pub(crate) unsafe fn avx2(x: &TileArgs<'_>, widened: &[u8], sums: &mut [Sums]) {
     let lines = x.segments().len() * x.groups();
-    let (steps, _) = bytemuck::cast_slice::<u8, Row>(&widened[..widened_len(lines)]).as_chunks::<HEIGHT>();
+    let (steps, _) = bytemuck::cast_slice::<u8, WidenedRow>(&widened[..widened_len(lines)]).as_chunks::<HEIGHT>();
     let tiles = x.starts.len().div_ceil(ROWS);
     let (sums, _) = sums[..tiles * ROWS].as_chunks_mut::<ROWS>();
     if lines == 0 {
@@ -77,7 +78,7 @@ pub(crate) unsafe fn avx2(x: &TileArgs<'_>, widened: &[u8], sums: &mut [Sums]) {
             sums.as_flattened_mut().iter_mut().for_each(|row| row[panel * PANEL..][..PANEL].copy_from_slice(&first));
         }
     }
-    let mut weights = MaybeUninit::<Weights>::uninit();
+    let mut weights = MaybeUninit::<WidenedWeights>::uninit();
     let weights = weights.as_mut_ptr().cast::<__m256i>();
     for (step, rows) in steps.iter().enumerate() {
         let line = step * STEP;
@@ -175,7 +176,7 @@ unsafe fn widen_weights(from: *const u8, count: usize, to: *mut __m256i) {
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn add_products(
-    rows: &[Row; ROWS],
+    rows: &[WidenedRow; ROWS],
     weights: *const __m256i,
     groups: usize,
     first: Option<&[i32; PANEL]>,

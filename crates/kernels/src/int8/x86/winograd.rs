@@ -13,7 +13,7 @@ const LANES: usize = 8;
 const HALVES: usize = PANEL / LANES;
 
 /// Numbers along a side of a tile.
-type Line = [__m256i; MOST_POINTS];
+type TileLine = [__m256i; MOST_POINTS];
 
 /// Transforms `channels`, a multiple of 16, of the inputs of a tile. The first point goes to `to`,
 /// and each other one `pitch` numbers after the one before it.
@@ -61,7 +61,7 @@ unsafe fn transform_to<const N: usize>(
             inputs(scheme, &mut half[x]);
         }
         for y in 0..N {
-            let mut line: Line = [_mm256_setzero_si256(); MOST_POINTS];
+            let mut line: TileLine = [_mm256_setzero_si256(); MOST_POINTS];
             for x in 0..N {
                 line[x] = half[x][y];
             }
@@ -77,7 +77,7 @@ unsafe fn transform_to<const N: usize>(
 /// Transforms inputs along a side.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn inputs(scheme: Scheme, d: &mut Line) {
+fn inputs(scheme: Scheme, d: &mut TileLine) {
     let (add, sub) = (|a, b| _mm256_add_epi16(a, b), |a, b| _mm256_sub_epi16(a, b));
     let four = |v| _mm256_slli_epi16::<2>(v);
     let [a, b, c, e, f, g] = *d;
@@ -186,7 +186,7 @@ unsafe fn finish_of<const N: usize, const M: usize>(
             if y == height {
                 break;
             }
-            let mut line: Line = [_mm256_setzero_si256(); MOST_POINTS];
+            let mut line: TileLine = [_mm256_setzero_si256(); MOST_POINTS];
             for x in 0..N {
                 line[x] = lines[x][y];
             }
@@ -210,7 +210,7 @@ unsafe fn finish_of<const N: usize, const M: usize>(
 /// Makes outputs of products along a side.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn outputs(scheme: Scheme, m: &mut Line) {
+fn outputs(scheme: Scheme, m: &mut TileLine) {
     let (add, sub) = (|a, b| _mm256_add_epi32(a, b), |a, b| _mm256_sub_epi32(a, b));
     let (twice, four) = (|v| _mm256_slli_epi32::<1>(v), |v| _mm256_slli_epi32::<2>(v));
     let [a, b, c, d, e, f] = *m;
