@@ -163,7 +163,7 @@ def save(result: Result) -> None:
 
 
 def saved(chosen: list[str]) -> list[Result]:
-    """Those of the rows that were measured before."""
+    """The rows that were measured before."""
     files = [RESULTS / f"{row}.json" for row in chosen]
     return [Result(**json.loads(file.read_text())) for file in files if file.exists()]
 

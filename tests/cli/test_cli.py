@@ -285,18 +285,18 @@ def test_ctrl_c_ends_a_command_with_130_and_removes_what_it_unpacked(
 @pytest.mark.parametrize(
     "busy",
     [
-        "folder = _temporary.new_folder(); print('begun', flush=True)\n"
+        "folder = temporary.new_folder(); print('begun', flush=True)\n"
         "for number in itertools.count(): (folder / f'{number}' / 'deeper').mkdir(parents=True)",
         "mkdir = pathlib.Path.mkdir\n"
         "def made(self, **rest): mkdir(self, **rest); print('begun', flush=True); signal.pause()\n"
         "pathlib.Path.mkdir = made\n"
-        "while True: _temporary.new_folder()",
+        "while True: temporary.new_folder()",
     ],
     ids=["while it fills the folder", "before it knows the folder"],
 )
 def test_ctrl_c_removes_the_temporary_folder_of_a_command(mx, tmp_path: Path, busy: str) -> None:
     program = (
-        "import itertools, pathlib, signal; from mxrt import _temporary; from mxrt.cli import _interrupt\n"
+        "import itertools, pathlib, signal; from mxrt._system import temporary; from mxrt.cli import _interrupt\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"with _interrupt.at_once():\n{textwrap.indent(busy, '    ')}\n"
     )

@@ -202,7 +202,8 @@ def test_a_profile_says_what_is_wrong_with_its_options(mx, capfd, tmp_path: Path
 
 
 def test_every_kind_and_class_of_error_has_a_page(mx, capfd) -> None:
-    from mxrt import _codes, _mxrt, base
+    from mxrt import _mxrt, base
+    from mxrt._output import codes
     from mxrt.cli import _errors
     from mxrt.cli._pages import PAGES, find_page
 
@@ -210,8 +211,8 @@ def test_every_kind_and_class_of_error_has_a_page(mx, capfd) -> None:
     kinds = {kind for kind, *_ in _mxrt.failure_kinds()} | {one.kind for one in classes if hasattr(one, "kind")}
     assert [kind for kind in kinds if find_page(kind) is None] == []
     of_server = {"request", "busy", "hook"}
-    assert kinds | {"model", "usage"} | of_server == _codes.CODES.keys()
-    assert {page.code for page in PAGES} == set(_codes.CODES.values())
+    assert kinds | {"model", "usage"} | of_server == codes.CODES.keys()
+    assert {page.code for page in PAGES} == set(codes.CODES.values())
     for page in PAGES:
         assert page.kind in of_server or hasattr(base, page.name) or hasattr(_errors, page.name), page.name
         for word in (page.code, page.code.lower(), page.kind, page.name, f"mxrt.base.{page.name}", f"[{page.code}]"):

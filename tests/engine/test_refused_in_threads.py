@@ -126,19 +126,19 @@ def read():
     return sum(batch.asnumpy().sum() for batch in data)
 # The interpreter's own start of a thread waits forever for one that finds no memory. So memory is
 # refused as soon as the thread runs.
-from mxrt import _native
+from mxrt._system import native
 allowed = bytearray
 def asks(size):
     refuse.value = 1
     return allowed(size)
-_native.bytearray = asks
+native.bytearray = asks
 try:
     read()
     print("answered without a thread")
 except MemoryError as error:
     assert "no memory for the thread mxrt-data-0" in str(error), error
 refuse.value = 0
-del _native.bytearray
+del native.bytearray
 assert read() == 8
 """,
 }
@@ -232,17 +232,17 @@ def test_a_server_refuses_what_needs_a_thread_without_memory(tmp_path) -> None:
 
 
 def test_a_thread_that_ends_before_it_begins_is_an_error(mx, monkeypatch) -> None:
-    from mxrt import _native
+    from mxrt._system import native
 
     ran: list[int] = []
     monkeypatch.setattr(threading.Thread, "run", lambda self: None)
     with pytest.raises(MemoryError, match="no memory for the thread mxrt-test"):
-        _native.start_thread(ran.append, 1, name="mxrt-test")
+        native.start_thread(ran.append, 1, name="mxrt-test")
     assert not ran
 
 
 def test_a_thread_may_begin_late(mx, monkeypatch) -> None:
-    from mxrt import _native
+    from mxrt._system import native
 
     own, looks, ran = threading.Thread.run, threading.Semaphore(0), threading.Event()
 
@@ -264,10 +264,10 @@ def test_a_thread_may_begin_late(mx, monkeypatch) -> None:
             looks.acquire()
         own(thread)
 
-    monkeypatch.setattr(_native, "allocate_lock", Lock)
-    monkeypatch.setattr(_native, "_LOOK", 0.0)
+    monkeypatch.setattr(native, "allocate_lock", Lock)
+    monkeypatch.setattr(native, "_LOOK", 0.0)
     monkeypatch.setattr(threading.Thread, "run", late)
-    _native.start_thread(ran.set, name="mxrt-test")
+    native.start_thread(ran.set, name="mxrt-test")
     ran.wait()
 
 

@@ -163,7 +163,9 @@ macro_rules! unary_functions {
         Gelu "The Gaussian error linear unit." {
             f64: |x| math::gelu(x), f32: whole |x| erf::gelu; cost: Vectors(400)
         }
-        Selu "The scaled exponential linear unit." { f64: |x| math::selu(x); cost: CALL }
+        Selu "The scaled exponential linear unit." {
+            f64: |x| math::selu(x), f32: vectors |x| math::selu_f32(x); cost: Vectors(400)
+        }
         Erf ["erf" "_npx_erf"] "The error function." {
             f64: |x| math::erf(x), f32: whole |x| erf::erf; cost: Vectors(400)
         }
@@ -179,9 +181,15 @@ macro_rules! unary_functions {
             f64: |x| truth(x == 0.0), f32: vectors |x| truth(x == 0.0),
             integers: each |x| truth(x == T::ZERO); cost: Streaming
         }
-        IsNan "1 where x is NaN, else 0." { f64: |x| truth(x.is_nan()); cost: CALL }
-        IsInf "1 where x is infinite, else 0." { f64: |x| truth(x.is_infinite()); cost: CALL }
-        IsFinite "1 where x is neither NaN nor infinite, else 0." { f64: |x| truth(x.is_finite()); cost: CALL }
+        IsNan "1 where x is NaN, else 0." {
+            f64: |x| truth(x.is_nan()), f32: vectors |x| truth(x.is_nan()); cost: Vectors(0)
+        }
+        IsInf "1 where x is infinite, else 0." {
+            f64: |x| truth(x.is_infinite()), f32: vectors |x| truth(x.is_infinite()); cost: Vectors(0)
+        }
+        IsFinite "1 where x is neither NaN nor infinite, else 0." {
+            f64: |x| truth(x.is_finite()), f32: vectors |x| truth(x.is_finite()); cost: Vectors(0)
+        }
         => with parameters
         Clip { low, high } "x limited to low..=high; NaN stays NaN."
         LeakyRelu { slope } "x where positive, else slope * x."
@@ -401,10 +409,15 @@ impl UnaryFunction for LeakyRelu {
 }
 
 impl UnaryFunction for Elu {
-    const COST: FunctionCost = FunctionCost::CALL;
+    const COST: FunctionCost = FunctionCost::Vectors(400);
 
     fn f64(self, x: f64) -> f64 {
         if x > 0.0 { x } else { self.slope * x.exp_m1() }
+    }
+
+    fn f32s(self, x: &[f32], out: &mut [f32]) {
+        let slope = self.slope as f32;
+        vectors(x, out, move |x| if x > 0.0 { x } else { slope * math::expm1_f32(x) });
     }
 }
 

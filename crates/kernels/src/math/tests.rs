@@ -17,7 +17,7 @@ fn numbers(low: f32, high: f32) -> impl Iterator<Item = f32> {
 #[test]
 fn errors_of_functions_are_those_that_are_stated() {
     type Row = (&'static str, [f32; 2], fn(f32) -> f32, fn(f64) -> f64, f64);
-    let rows: [Row; 16] = [
+    let rows: [Row; 17] = [
         ("sin", [-12_800.0, 12_800.0], sin_f32, f64::sin, 1.0),
         ("cos", [-12_800.0, 12_800.0], cos_f32, f64::cos, 1.0),
         ("sin of large angles", [-1e6, 1e6], far_sin_f32, f64::sin, 1.0),
@@ -34,6 +34,7 @@ fn errors_of_functions_are_those_that_are_stated() {
         ("arctan", [-3e38, 3e38], atan_f32, f64::atan, 2.0),
         ("erf", [-6.0, 6.0], erf_f32, libm::erf, 2.5),
         ("gelu", [0.0, 100.0], gelu_f32, gelu, 2.0),
+        ("selu", [-30.0, 100.0], selu_f32, selu, 4.0),
     ];
     for (name, [low, high], function, reference, most) in rows {
         for x in numbers(low, high) {
