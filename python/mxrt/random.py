@@ -6,11 +6,34 @@ from typing import Any
 
 from . import _mxrt
 from .context import Context
-from .ndarray import random as _arrays
-from .ndarray.random import *  # noqa: F403
+from .ndarray.random import (
+    exponential,
+    gamma,
+    generalized_negative_binomial,
+    multinomial,
+    negative_binomial,
+    normal,
+    poisson,
+    randint,
+    randn,
+    shuffle,
+    uniform,
+)
 
-__all__ = ["seed"]
-__all__ += _arrays.__all__
+__all__ = [
+    "exponential",
+    "gamma",
+    "generalized_negative_binomial",
+    "multinomial",
+    "negative_binomial",
+    "normal",
+    "poisson",
+    "randint",
+    "randn",
+    "seed",
+    "shuffle",
+    "uniform",
+]
 
 
 def seed(seed_state: int, ctx: Any = "all") -> None:

@@ -15,14 +15,72 @@ import numpy as np
 import numpy.random as rnd
 import numpy.testing as npt
 
-from ._testing import blocks, compare, data, matrices, random, tools
-from ._testing.blocks import *  # noqa: F403
-from ._testing.compare import *  # noqa: F403
-from ._testing.compare import assert_almost_equal, plain
-from ._testing.data import *  # noqa: F403
-from ._testing.matrices import *  # noqa: F403
-from ._testing.random import *  # noqa: F403
-from ._testing.tools import *  # noqa: F403
+from ._testing.blocks import check_gluon_hybridize_consistency
+from ._testing.compare import (
+    almost_equal,
+    assert_allclose,
+    assert_almost_equal,
+    assert_almost_equal_ignore_nan,
+    assert_almost_equal_with_err,
+    assert_exception,
+    assign_each,
+    assign_each2,
+    compare_ndarray_tuple,
+    default_atols,
+    default_numeric_eps,
+    default_rtols,
+    effective_dtype,
+    get_atol,
+    get_etol,
+    get_rtol,
+    get_tolerance,
+    get_tols,
+    np_reduce,
+    plain,
+    retry,
+    same,
+    same_array,
+)
+from ._testing.data import get_bz2_data, get_cifar10, get_mnist, get_mnist_iterator, get_mnist_ubyte, get_zip_data
+from ._testing.matrices import (
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
+    shuffle_csr_column_indices,
+)
+from ._testing.random import (
+    chi_square_check,
+    create_2d_tensor,
+    create_sparse_array,
+    create_sparse_array_zd,
+    create_vector,
+    gen_buckets_probs_with_ppf,
+    mean_check,
+    rand_coord_2d,
+    rand_ndarray,
+    rand_shape_2d,
+    rand_shape_3d,
+    rand_shape_nd,
+    rand_sparse_ndarray,
+    random_arrays,
+    random_sample,
+    random_uniform_arrays,
+    var_check,
+    verify_generator,
+)
+from ._testing.tools import (
+    DummyIter,
+    collapse_sum_like,
+    discard_stderr,
+    get_identity_mat,
+    get_identity_mat_batch,
+    has_tvm_ops,
+    is_aarch64_run,
+    is_cd_run,
+    is_op_runnable,
+)
 from .base import MXNetNotImplementedError, no_training
 from .context import Context, current_context
 from .ndarray import NDArray, array, waitall
@@ -30,26 +88,87 @@ from .symbol import Symbol
 from .util import getenv, setenv, use_np
 
 __all__ = [
+    "DummyIter",
+    "almost_equal",
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_almost_equal_ignore_nan",
+    "assert_almost_equal_with_err",
+    "assert_exception",
+    "assign_each",
+    "assign_each2",
     "check_consistency",
+    "check_gluon_hybridize_consistency",
     "check_numeric_gradient",
     "check_speed",
     "check_symbolic_backward",
     "check_symbolic_forward",
+    "chi_square_check",
+    "collapse_sum_like",
+    "compare_ndarray_tuple",
     "compare_optimizer",
+    "create_2d_tensor",
+    "create_sparse_array",
+    "create_sparse_array_zd",
+    "create_vector",
+    "default_atols",
     "default_context",
     "default_dtype",
+    "default_numeric_eps",
+    "default_rtols",
+    "discard_stderr",
     "download",
+    "effective_dtype",
     "environment",
+    "gen_buckets_probs_with_ppf",
+    "get_atol",
+    "get_bz2_data",
+    "get_cifar10",
+    "get_etol",
+    "get_identity_mat",
+    "get_identity_mat_batch",
+    "get_mnist",
+    "get_mnist_iterator",
+    "get_mnist_ubyte",
+    "get_rtol",
+    "get_tolerance",
+    "get_tols",
+    "get_zip_data",
     "getenv",
+    "has_tvm_ops",
+    "is_aarch64_run",
+    "is_cd_run",
+    "is_op_runnable",
     "list_gpus",
+    "mean_check",
+    "new_matrix_with_real_eigvals_2d",
+    "new_matrix_with_real_eigvals_nd",
+    "new_orthonormal_matrix_2d",
+    "new_sym_matrix_with_real_eigvals_2d",
+    "new_sym_matrix_with_real_eigvals_nd",
+    "np_reduce",
     "numeric_grad",
+    "rand_coord_2d",
+    "rand_ndarray",
+    "rand_shape_2d",
+    "rand_shape_3d",
+    "rand_shape_nd",
+    "rand_sparse_ndarray",
+    "random_arrays",
+    "random_sample",
+    "random_uniform_arrays",
+    "retry",
+    "same",
+    "same_array",
     "same_symbol_structure",
     "set_default_context",
     "setenv",
+    "shuffle_csr_column_indices",
     "simple_forward",
     "use_np",
+    "var_check",
+    "verify_generator",
 ]
-__all__ += blocks.__all__ + compare.__all__ + data.__all__ + matrices.__all__ + random.__all__ + tools.__all__
 # MXNet's module has no __all__: programs that import * from it use its own imports as well.
 __all__ += ["Context", "Symbol", "array", "current_context", "json", "logging", "mx", "np", "npt", "os"]
 __all__ += ["rnd", "sys", "time"]

@@ -8,8 +8,6 @@ from typing import Any
 from ..base import no_training
 from .compare import assert_almost_equal
 
-__all__ = ["check_gluon_hybridize_consistency"]
-
 
 def check_gluon_hybridize_consistency(
     net_builder: Callable[..., Any],

@@ -31,6 +31,7 @@ __all__ = [
     "get_tolerance",
     "get_tols",
     "np_reduce",
+    "plain",
     "retry",
     "same",
     "same_array",

@@ -7,15 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "new_matrix_with_real_eigvals_2d",
-    "new_matrix_with_real_eigvals_nd",
-    "new_orthonormal_matrix_2d",
-    "new_sym_matrix_with_real_eigvals_2d",
-    "new_sym_matrix_with_real_eigvals_nd",
-    "shuffle_csr_column_indices",
-]
-
 Matrix = np.ndarray[Any, Any]
 
 

@@ -1,7 +1,53 @@
 """Optimizers can be named, subclassed and constructed; what would update parameters is refused."""
 
-from . import contrib, optimizer
-from .optimizer import *  # noqa: F403
+from . import contrib
+from .optimizer import (
+    DCASGD,
+    FTML,
+    LAMB,
+    LARS,
+    LBSGD,
+    NAG,
+    SGD,
+    SGLD,
+    AdaDelta,
+    AdaGrad,
+    Adam,
+    Adamax,
+    Ftrl,
+    Nadam,
+    Optimizer,
+    RMSProp,
+    Signum,
+    Updater,
+    ccSGD,
+    create,
+    get_updater,
+    register,
+)
 
-__all__ = ["contrib"]
-__all__ += optimizer.__all__
+__all__ = [
+    "DCASGD",
+    "FTML",
+    "LAMB",
+    "LARS",
+    "LBSGD",
+    "NAG",
+    "SGD",
+    "SGLD",
+    "AdaDelta",
+    "AdaGrad",
+    "Adam",
+    "Adamax",
+    "Ftrl",
+    "Nadam",
+    "Optimizer",
+    "RMSProp",
+    "Signum",
+    "Updater",
+    "ccSGD",
+    "contrib",
+    "create",
+    "get_updater",
+    "register",
+]

@@ -2,15 +2,41 @@
 
 from ..io import DataBatch, DataDesc, DataIter
 from . import io, rnn, rnn_cell
+from ._base import BaseRNNCell, RNNParams
+from ._cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell, GRUCell, LSTMCell, RNNCell
+from ._fused import FusedRNNCell
+from ._modifiers import (
+    BidirectionalCell,
+    DropoutCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
 from .io import BucketSentenceIter, encode_sentences
 from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint
-from .rnn_cell import *  # noqa: F403
 
 __all__ = [
+    "BaseConvRNNCell",
+    "BaseRNNCell",
+    "BidirectionalCell",
     "BucketSentenceIter",
+    "ConvGRUCell",
+    "ConvLSTMCell",
+    "ConvRNNCell",
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "DropoutCell",
+    "FusedRNNCell",
+    "GRUCell",
+    "LSTMCell",
+    "ModifierCell",
+    "RNNCell",
+    "RNNParams",
+    "ResidualCell",
+    "SequentialRNNCell",
+    "ZoneoutCell",
     "do_rnn_checkpoint",
     "encode_sentences",
     "io",
@@ -20,4 +46,3 @@ __all__ = [
     "rnn_unroll",
     "save_rnn_checkpoint",
 ]
-__all__ += rnn_cell.__all__

@@ -1,7 +1,23 @@
 """Further layers: ``mx.gluon.contrib.nn``."""
 
-from . import basic_layers
-from .basic_layers import *  # noqa: F403
+from .basic_layers import (
+    Concurrent,
+    HybridConcurrent,
+    Identity,
+    PixelShuffle1D,
+    PixelShuffle2D,
+    PixelShuffle3D,
+    SparseEmbedding,
+    SyncBatchNorm,
+)
 
-__all__ = []
-__all__ += basic_layers.__all__
+__all__ = [
+    "Concurrent",
+    "HybridConcurrent",
+    "Identity",
+    "PixelShuffle1D",
+    "PixelShuffle2D",
+    "PixelShuffle3D",
+    "SparseEmbedding",
+    "SyncBatchNorm",
+]

@@ -1,8 +1,28 @@
 """Further recurrent cells: ``mx.gluon.contrib.rnn``."""
 
-from . import conv_rnn_cell
-from .conv_rnn_cell import *  # noqa: F403
+from .conv_rnn_cell import (
+    Conv1DGRUCell,
+    Conv1DLSTMCell,
+    Conv1DRNNCell,
+    Conv2DGRUCell,
+    Conv2DLSTMCell,
+    Conv2DRNNCell,
+    Conv3DGRUCell,
+    Conv3DLSTMCell,
+    Conv3DRNNCell,
+)
 from .rnn_cell import LSTMPCell, VariationalDropoutCell
 
-__all__ = ["LSTMPCell", "VariationalDropoutCell"]
-__all__ += conv_rnn_cell.__all__
+__all__ = [
+    "Conv1DGRUCell",
+    "Conv1DLSTMCell",
+    "Conv1DRNNCell",
+    "Conv2DGRUCell",
+    "Conv2DLSTMCell",
+    "Conv2DRNNCell",
+    "Conv3DGRUCell",
+    "Conv3DLSTMCell",
+    "Conv3DRNNCell",
+    "LSTMPCell",
+    "VariationalDropoutCell",
+]

@@ -1,7 +1,23 @@
 """Data sets of images and what changes images: ``mx.gluon.data.vision``."""
 
-from . import datasets, transforms
-from .datasets import *  # noqa: F403
+from . import transforms
+from .datasets import (
+    CIFAR10,
+    CIFAR100,
+    MNIST,
+    FashionMNIST,
+    ImageFolderDataset,
+    ImageListDataset,
+    ImageRecordDataset,
+)
 
-__all__ = ["transforms"]
-__all__ += datasets.__all__
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "MNIST",
+    "FashionMNIST",
+    "ImageFolderDataset",
+    "ImageListDataset",
+    "ImageRecordDataset",
+    "transforms",
+]
