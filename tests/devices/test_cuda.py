@@ -50,6 +50,7 @@ def test_memory_and_copies(mx, gpus) -> None:
         assert np.array_equal(other.asnumpy(), values[1:]) and other.context == mx.gpu(1)
         assert np.array_equal(there.as_in_context(mx.sim(0)).asnumpy(), values)
         assert mx.nd.zeros((2, 2), ctx=mx.gpu(0)).asnumpy().tolist() == [[0, 0], [0, 0]]
+        mx.nd.waitall()
         free, total = mx.context.gpu_memory_info(0)
         assert total == 64 << 20 and total - free >= values.nbytes + (8 << 20), "other processes use 8 MiB"
         info = mx.gpu(0).memory_info()

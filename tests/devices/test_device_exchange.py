@@ -22,7 +22,8 @@ def test_the_consumers_stream_waits_and_the_host_does_not(mx) -> None:
         stream = mx.testing.new_stream(sim)
         assert stream.number > 2**32
         x = mx.nd.array(np.arange(6), ctx=sim)
-        y = (x + 1) * 2
+        kept = x + 1
+        y = kept * 2
         capsule = y.__dlpack__(stream=stream.number)
         assert mx.testing.pending(sim) > 0 and not y.is_ready(), "the host waited"
         kind, number, address = address_of(capsule)
