@@ -1,11 +1,11 @@
 //! Reading of request bodies as they arrive.
 
 use crate::account::{Account, Charge};
-use crate::config::Config;
 use crate::encoding::{Encoded, Encoding, decode};
 use crate::protocol::WriteError;
 pub(crate) use crate::refusal::room;
 use crate::refusal::{Cause, Refusal, no_memory};
+use crate::settings::Config;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Frame, Incoming};
 use hyper::{HeaderMap, Request, Version};

@@ -34,7 +34,6 @@ mod background;
 mod batch;
 mod begun;
 mod body;
-mod config;
 mod connection;
 mod encoding;
 mod endpoints;
@@ -69,15 +68,15 @@ mod turns;
 mod watched;
 
 pub use batch::{Joining, LocalBatcher};
-pub use config::{Config, Control, GrpcPort, SageMaker};
 pub use error::StartError;
 pub use hooks::{HookArray, HookError, HookLoader, HookRequest, HookTensor, HookTensors, Hooks};
 pub use listen::{ListenAddr, Protocol};
 pub use log::{Level, LogForm, log_line};
-pub use model::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 pub use preprocess::Preprocess;
 pub use refusal::{Cause, Outcome, Refusal};
 pub use repository::IndexEntry;
 pub use server::Server;
-pub use settings::Configuration;
+pub use settings::{
+    BatchChoice, Config, Configuration, Control, GrpcPort, ModelSettings, ModelSpec, SageMaker, VersionChoice,
+};
 pub use traces::Span;

@@ -1,10 +1,10 @@
 //! TLS. The files are read again when they change. Open connections keep their keys.
 
-use crate::config::Config;
 use crate::error::StartError;
 use crate::listen::Protocol;
 use crate::log::Log;
 use crate::regular;
+use crate::settings::Config;
 use crate::watched::Watched;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

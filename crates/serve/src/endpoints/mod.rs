@@ -204,7 +204,7 @@ fn decoded(word: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::SageMaker;
+    use crate::settings::SageMaker;
 
     fn words(path: &str) -> Vec<String> {
         path.split('/').skip(1).map(str::to_owned).collect()

@@ -3,9 +3,9 @@
 mod inherited;
 mod socket;
 
-use crate::config::Config;
 use crate::connection::Transport;
 use crate::error::StartError;
+use crate::settings::Config;
 use socket::{Connected, Listening};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -2,8 +2,8 @@
 //! what the model wants. A call of the model finds that out, so it is made here with the types that
 //! the settings give.
 
-use super::settings::ModelSettings;
 use super::{GraphArgument, bad};
+use crate::settings::ModelSettings;
 use mxrt_engine::{Engine, OpError};
 use mxrt_graph::{BoundOp, CallOptions, Interrupter};
 use mxrt_tensor::{Context, DType, NDArray, Shape, TensorType};

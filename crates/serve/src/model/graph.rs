@@ -1,7 +1,7 @@
 //! Graph of a model: which of its arguments are parameters, inputs and labels.
 
-use super::settings::ModelSettings;
 use super::{GraphArgument, bad, listed, notes};
+use crate::settings::ModelSettings;
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BoundOp, BuildOptions, CachedOp, CachedOpFlags, Symbol};
 use mxrt_io::model_files::ModelFiles;

@@ -4,7 +4,6 @@ use super::explain;
 use super::graph::{FreeArguments, ModelGraph};
 use super::interface::Declared;
 use super::labels::Labels;
-use super::settings::{BatchChoice, ModelSpec};
 use super::types::ModelTypes;
 use super::{Feed, GraphArgument, Interface, Model, NamedTensor, TensorInfo, bad, listed, shapes};
 use crate::batch::{self, Batcher, Joining, USUAL_ROWS};
@@ -13,6 +12,7 @@ use crate::metrics::ModelMetrics;
 use crate::protocol::npy;
 use crate::queue::Queue;
 use crate::regular;
+use crate::settings::{BatchChoice, ModelSettings, ModelSpec};
 use crate::turns::Turns;
 use mxrt_engine::{Engine, FailureKind, OpError};
 use mxrt_graph::{BuildOptions, CallOptions, Interrupter, JoinedRows, LoadOptions, Symbol};
@@ -140,7 +140,7 @@ fn named(loaded: Params) -> Result<HashMap<String, NDArray>, OpError> {
 }
 
 /// The queue of a model's requests, with the bounds that its settings give.
-fn queue(name: &str, settings: &super::ModelSettings) -> Arc<Queue> {
+fn queue(name: &str, settings: &ModelSettings) -> Arc<Queue> {
     Queue::new(
         format!("the queue of '{name}'"),
         settings.queue_requests.unwrap_or(usize::MAX),

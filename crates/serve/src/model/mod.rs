@@ -8,14 +8,12 @@ mod interface;
 mod labels;
 mod load;
 mod notes;
-mod settings;
 mod types;
 
 pub(crate) use config::{ConfigTensor, ModelConfig};
 pub(crate) use feed::{Feed, TensorPart};
 pub(crate) use interface::{Interface, NamedOutput, NamedTensor};
 pub(crate) use load::Loading;
-pub use settings::{BatchChoice, ModelSettings, ModelSpec, VersionChoice};
 
 use crate::background::spawn;
 use crate::batch::{BatchAnswer, Batcher, Calls};
@@ -25,6 +23,7 @@ use crate::hooks::Hooks;
 use crate::metrics::ModelMetrics;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
+use crate::settings::ModelSettings;
 use crate::turns::{CallPermit, ModelShare};
 use labels::Labels;
 use mxrt_engine::{Engine, FailureKind, OpError};

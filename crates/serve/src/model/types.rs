@@ -1,7 +1,7 @@
 //! Types of a model's inputs and outputs.
 
-use super::settings::ModelSettings;
 use super::{TensorInfo, bad};
+use crate::settings::ModelSettings;
 use mxrt_engine::{OpError, WrongInput};
 use mxrt_graph::Symbol;
 use mxrt_tensor::{DType, NDArray, PartialShape};

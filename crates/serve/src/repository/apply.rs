@@ -3,7 +3,8 @@
 use super::folder::{FoundModel, FoundVersion};
 use super::{Changes, Repository, Trouble, catalog};
 use crate::log::Level;
-use crate::model::{Model, ModelSettings, ModelSpec, VersionChoice};
+use crate::model::Model;
+use crate::settings::{ModelSettings, ModelSpec, VersionChoice};
 use std::sync::Arc;
 use std::time::Instant;
 

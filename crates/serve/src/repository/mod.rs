@@ -19,12 +19,12 @@ mod prepare;
 pub use catalog::IndexEntry;
 pub(crate) use catalog::{Catalog, Version};
 
-use crate::config::{Control, SageMaker};
 use crate::hooks::HookLoader;
 use crate::log::{Level, Log};
-use crate::model::{Model, ModelSpec};
+use crate::model::Model;
 use crate::refusal::{Cause, Refusal, bounded};
-use crate::settings::{Configuration, OfModels, check_name};
+use crate::settings::{Configuration, ModelSpec, OfModels, check_name};
+use crate::settings::{Control, SageMaker};
 use crate::turns::Turns;
 use apply::settle;
 use folder::{FoundModel, FoundVersion, Stamp};

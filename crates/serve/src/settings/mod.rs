@@ -1,9 +1,12 @@
 //! Settings of servers and models. Each setting is one row of a table. The row gives its key in
-//! files, its option `--key`, its variable `MXRT_SERVE_KEY`, its argument in Python, and its help.
+//! files, its option `--key`, its variable `MXRT_SERVE_KEY`, its argument in Python, its help, and
+//! the field that holds its value, with its default.
 //!
 //! | module | does |
 //! | --- | --- |
 //! | `server`, `model` | the tables |
+//! | `row` | a row, and the macro that makes a structure and its table of rows |
+//! | `kinds`, `inputs` | kinds of values: how they are read and shown |
 //! | `value` | values before and after their types are checked |
 //! | `file` | TOML |
 //!
@@ -11,17 +14,19 @@
 //! one model overrides a setting of all models.
 
 mod file;
+mod inputs;
+mod kinds;
 mod model;
+mod row;
 mod server;
 mod value;
 
-pub use model::MODEL;
-pub use server::SERVER;
+pub use model::{BatchChoice, MODEL, ModelSettings, ModelSpec, VersionChoice};
+pub use row::{Scope, Setting};
+pub use server::{Config, Control, GrpcPort, SERVER, SageMaker};
 pub use value::{Given, Value};
 
-use crate::config::{Config, SageMaker};
 use crate::hooks::HookLoader;
-use crate::model::{ModelSettings, ModelSpec};
 use file::{EntryValue, FileEntry};
 use serde_json::json;
 use std::fmt::Write;
@@ -35,42 +40,6 @@ const MODELS: &str = "models";
 pub(crate) const OF_MODEL: &str = "mxrt.toml";
 /// Name of the variable, without the prefix, that names the file.
 const FILE: &str = "config";
-
-/// Owner of a setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// the server
-    Server,
-    /// one model, or all of them
-    Models,
-    /// one model
-    OneModel,
-}
-
-/// Row of a table of settings.
-pub struct Setting<C: 'static> {
-    /// key in files
-    pub key: &'static str,
-    /// placeholder of the value in help
-    pub metavar: &'static str,
-    /// description for help
-    pub text: &'static str,
-    /// owner of the setting
-    pub scope: Scope,
-    /// few servers need it: `--help-all` describes it, `--help` does not
-    pub rare: bool,
-    /// reads a value; an error says what was expected
-    pub(crate) read: fn(&mut C, Value<'_>) -> Result<(), String>,
-    /// returns the present value; none if it is not set
-    pub(crate) show: fn(&C) -> Option<Given>,
-}
-
-impl<C: Default> Setting<C> {
-    /// Returns the default value in the form in which people write it; `None` if there is none.
-    pub fn default(&self) -> Option<String> {
-        (self.show)(&C::default()).filter(|given| !matches!(given, Given::Table(t) if t.is_empty())).map(|g| g.words())
-    }
-}
 
 /// Source of a value.
 #[derive(Clone, Debug)]

@@ -1,18 +1,47 @@
-//! Table of the settings of a server.
+//! Settings of a server.
 
-use super::value::{Given, Value, shown_bytes, shown_count, shown_seconds};
-use super::{Scope, Setting};
-use crate::config::{Config, Control, GrpcPort, SageMaker};
+use super::kinds::{BYTES, COUNT, Kind, OPTIONAL_PATH, SECONDS, SOME_SECONDS, SWITCH, TEXT, kind, off, words};
+use super::row::settings;
+use super::value::{Given, Value, shown_count};
 use crate::log::LogForm;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-fn shown_port(port: Option<u16>) -> Given {
-    port.map_or(Given::Text("off".to_owned()), |port| Given::Integer(i64::from(port)))
+/// Port of gRPC over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrpcPort {
+    /// no port
+    Off,
+    /// the port after that of HTTP; if HTTP takes a free port, another free one
+    Next,
+    /// this port; 0 takes a free one
+    At(u16),
 }
 
-fn shown_path(path: Option<&Path>) -> Option<Given> {
-    path.map(|path| Given::Text(path.display().to_string()))
+/// Events that load models after the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// reloads of the server, and nothing else
+    Off,
+    /// calls of clients too
+    Explicit,
+    /// changes of the repository's folder
+    Poll,
 }
+
+/// Role of a server as a container of Amazon SageMaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SageMaker {
+    /// none
+    Off,
+    /// `/ping` and `/invocations`, for one model
+    Model,
+    /// `/ping` and `/models`, by which the platform loads and unloads models
+    Models,
+}
+
+/// Most threads that read and write.
+const MOST_THREADS: u64 = 4096;
 
 fn port(value: Value<'_>) -> Result<Option<u16>, String> {
     if value.is_none() {
@@ -22,338 +51,163 @@ fn port(value: Value<'_>) -> Result<Option<u16>, String> {
     Ok(u16::try_from(number).ok())
 }
 
-/// Most threads that read and write.
-const MOST_THREADS: u64 = 4096;
-const CONTROLS: &[(&str, Control)] = &[("off", Control::Off), ("explicit", Control::Explicit), ("poll", Control::Poll)];
-const LOGS: &[(&str, LogForm)] = &[("text", LogForm::Text), ("json", LogForm::Json)];
-const ROLES: &[(&str, SageMaker)] =
-    &[("off", SageMaker::Off), ("model", SageMaker::Model), ("models", SageMaker::Models)];
-const EVICTIONS: &[(&str, bool)] = &[("off", false), ("lru", true)];
+fn grpc_port(value: Value<'_>) -> Result<GrpcPort, String> {
+    match value.given {
+        Given::Text(text) if text == "next" => Ok(GrpcPort::Next),
+        _ => port(value)
+            .map(|port| port.map_or(GrpcPort::Off, GrpcPort::At))
+            .map_err(|expected| format!("next, {expected}")),
+    }
+}
 
-/// Every setting of a server.
-pub static SERVER: &[Setting<Config>] = &[
-    Setting {
-        key: "host",
-        metavar: "HOST",
-        text: "name or address to listen on",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.text().map(|read| to.host = read),
-        show: |of| Some(Given::Text(of.host.clone())),
-    },
-    Setting {
-        key: "port",
-        metavar: "PORT",
-        text: "port of HTTP; 0: a free one; off: none",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| port(value).map(|read| to.port = read),
-        show: |of| Some(shown_port(of.port)),
-    },
-    Setting {
-        key: "grpc_port",
-        metavar: "PORT",
-        text: "port of gRPC; next: the one after that of HTTP; 0: a free one; off: none",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| {
-            to.grpc_port = match value.given {
-                Given::Text(text) if text == "next" => GrpcPort::Next,
-                _ => port(value).map_err(|expected| format!("next, {expected}"))?.map_or(GrpcPort::Off, GrpcPort::At),
-            };
-            Ok(())
-        },
-        show: |of| {
-            Some(match of.grpc_port {
-                GrpcPort::Next => Given::Text("next".to_owned()),
-                GrpcPort::Off => shown_port(None),
-                GrpcPort::At(port) => shown_port(Some(port)),
-            })
-        },
-    },
-    Setting {
-        key: "admin_port",
-        metavar: "PORT",
-        text: "port of HTTP that has the paths of those who run the server, too: plans of models, profiles; 0: a \
-               free one; off: none",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| port(value).map(|read| to.admin_port = read),
-        show: |of| Some(shown_port(of.admin_port)),
-    },
-    Setting {
-        key: "unix",
-        metavar: "PATH",
-        text: "Unix socket of HTTP",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.optional(|value| value.path()).map(|read| to.unix = read),
-        show: |of| shown_path(of.unix.as_deref()),
-    },
-    Setting {
-        key: "grpc_unix",
-        metavar: "PATH",
-        text: "Unix socket of gRPC",
-        scope: Scope::Server,
-        rare: true,
-        read: |to, value| value.optional(|value| value.path()).map(|read| to.grpc_unix = read),
-        show: |of| shown_path(of.grpc_unix.as_deref()),
-    },
-    Setting {
-        key: "inherited",
-        metavar: "on|off",
-        text: "listen on the sockets that systemd handed to the process, and on no others; those \
-               named grpc speak gRPC. The command switches it on where there are such",
-        scope: Scope::Server,
-        rare: true,
-        read: |to, value| value.switch().map(|read| to.inherited = read),
-        show: |of| Some(Given::Bool(of.inherited)),
-    },
-    Setting {
-        key: "tls_certificate",
-        metavar: "FILE",
-        text: "certificates in PEM, which switch TLS on; read again when they change",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.optional(|value| value.path()).map(|read| to.tls_certificate = read),
-        show: |of| shown_path(of.tls_certificate.as_deref()),
-    },
-    Setting {
-        key: "tls_key",
-        metavar: "FILE",
-        text: "private key of the certificate, in PEM",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.optional(|value| value.path()).map(|read| to.tls_key = read),
-        show: |of| shown_path(of.tls_key.as_deref()),
-    },
-    Setting {
-        key: "tokens",
-        metavar: "FILE",
-        text: "bearer tokens, one a line, of which a request must have one; not set: nobody is asked for one",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.optional(|value| value.path()).map(|read| to.tokens = read),
-        show: |of| shown_path(of.tokens.as_deref()),
-    },
-    Setting {
-        key: "max_body",
-        metavar: "BYTES",
-        text: "largest request body, such as 64 MiB",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.bytes().map(|read| to.max_body = read),
-        show: |of| Some(shown_bytes(of.max_body)),
-    },
-    Setting {
-        key: "queue_requests",
-        metavar: "N",
-        text: "requests that may wait or compute, over all models; more are refused",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.count(1).map(|read| to.queue_requests = read),
-        show: |of| Some(shown_count(of.queue_requests)),
-    },
-    Setting {
-        key: "queue_bytes",
-        metavar: "BYTES",
-        text: "bytes that requests may hold, over all models: their bodies, and what is made of them",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.bytes().map(|read| to.queue_bytes = read),
-        show: |of| Some(shown_bytes(of.queue_bytes)),
-    },
-    Setting {
-        key: "answer_bytes",
-        metavar: "BYTES",
-        text: "bytes of answers that clients have not taken; more are refused",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.bytes().map(|read| to.answer_bytes = read),
-        show: |of| Some(shown_bytes(of.answer_bytes)),
-    },
-    Setting {
-        key: "compress",
-        metavar: "on|off",
-        text: "compress answers of 1 KiB and more for clients that accept gzip or deflate",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.switch().map(|read| to.compress = read),
-        show: |of| Some(Given::Bool(of.compress)),
-    },
-    Setting {
-        key: "max_pixels",
-        metavar: "N",
-        text: "pixels of an image, in its file and when it has been resized",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.count(1).map(|read| to.max_pixels = read),
-        show: |of| Some(shown_count(of.max_pixels)),
-    },
-    Setting {
-        key: "admission",
-        metavar: "on|off",
-        text: "refuse a request at once that would be late, by recent times of calls and what waits",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.switch().map(|read| to.admission = read),
-        show: |of| Some(Given::Bool(of.admission)),
-    },
-    Setting {
-        key: "ageing",
-        metavar: "SECONDS",
-        text: "time of waiting that a level of priority is worth",
-        scope: Scope::Server,
-        rare: true,
-        read: |to, value| value.seconds().map(|read| to.ageing = read),
-        show: |of| Some(shown_seconds(of.ageing)),
-    },
-    Setting {
-        key: "header_timeout",
-        metavar: "SECONDS",
-        text: "time for the head of a request",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.some_seconds().map(|read| to.header_timeout = read),
-        show: |of| Some(shown_seconds(of.header_timeout)),
-    },
-    Setting {
-        key: "body_timeout",
-        metavar: "SECONDS",
-        text: "time for the body of a request, plus a second for each 256 KiB of it, and for a \
-               client to take some of an answer",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.some_seconds().map(|read| to.body_timeout = read),
-        show: |of| Some(shown_seconds(of.body_timeout)),
-    },
-    Setting {
-        key: "idle_timeout",
-        metavar: "SECONDS",
-        text: "time that a connection may stay without a request",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.seconds().map(|read| to.idle_timeout = read),
-        show: |of| Some(shown_seconds(of.idle_timeout)),
-    },
-    Setting {
-        key: "connections",
-        metavar: "N",
-        text: "connections that may be open; others wait to be accepted",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.count(1).map(|read| to.connections = read),
-        show: |of| Some(shown_count(of.connections)),
-    },
-    Setting {
-        key: "io_threads",
-        metavar: "N",
-        text: "threads that read and write",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.whole(1, MOST_THREADS).map(|read| to.io_threads = read as usize),
-        show: |of| Some(shown_count(of.io_threads)),
-    },
-    Setting {
-        key: "repository",
-        metavar: "DIR",
-        text: "folder of models, NAME/VERSION/{files, mxrt.toml}, which come and go while the server runs",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.optional(|value| value.path()).map(|read| to.repository = read),
-        show: |of| shown_path(of.repository.as_deref()),
-    },
-    Setting {
-        key: "control",
-        metavar: "off|explicit|poll",
-        text: "when models are loaded after the start: at SIGHUP alone; by calls of clients too; or when \
-               the repository's folder changes",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.word(CONTROLS).map(|read| to.control = read),
-        show: |of| CONTROLS.iter().find(|row| row.1 == of.control).map(|row| Given::Text(row.0.to_owned())),
-    },
-    Setting {
-        key: "sagemaker",
-        metavar: "off|model|models",
-        text: "paths of Amazon SageMaker: /ping and /invocations for one model; or /ping and /models, by which \
-               the platform loads and unloads models. They are for the platform alone: it may name any file",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.word(ROLES).map(|read| to.sagemaker = read),
-        show: |of| ROLES.iter().find(|row| row.1 == of.sagemaker).map(|row| Given::Text(row.0.to_owned())),
-    },
-    Setting {
-        key: "poll",
-        metavar: "SECONDS",
-        text: "how often the repository's folder is looked at (control = \"poll\")",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.seconds().map(|read| to.poll = read),
-        show: |of| Some(shown_seconds(of.poll)),
-    },
-    Setting {
-        key: "evict",
-        metavar: "off|lru",
-        text: "whether the model of the repository that was unused for longest goes where a new one does \
-               not fit into MXRT_MEMORY_LIMIT_MB",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.word(EVICTIONS).map(|read| to.evict = read),
-        show: |of| EVICTIONS.iter().find(|row| row.1 == of.evict).map(|row| Given::Text(row.0.to_owned())),
-    },
-    Setting {
-        key: "max_unpacked",
-        metavar: "BYTES",
-        text: "bytes that an archive may unpack to",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.bytes().map(|read| to.max_unpacked = read),
-        show: |of| Some(shown_bytes(of.max_unpacked)),
-    },
-    Setting {
-        key: "logs",
-        metavar: "text|json",
-        text: "form of the lines on the standard error",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.word(LOGS).map(|read| to.logs = read),
-        show: |of| LOGS.iter().find(|row| row.1 == of.logs).map(|row| Given::Text(row.0.to_owned())),
-    },
-    Setting {
-        key: "log_requests",
-        metavar: "on|off",
-        text: "a line for each request, with its id, traceparent, outcome and time",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.switch().map(|read| to.log_requests = read),
-        show: |of| Some(Given::Bool(of.log_requests)),
-    },
-    Setting {
-        key: "traces",
-        metavar: "URL",
-        text: "collector of OpenTelemetry that gets a span for each request, by OTLP over HTTP, such as \
-               http://127.0.0.1:4318/v1/traces (needs mxrt[otlp]); off: none",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| {
-            let url = value.optional(|value| value.text())?;
-            let http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-            if !url.as_ref().is_none_or(http) {
-                return Err("an address of HTTP, such as http://127.0.0.1:4318/v1/traces, or off".to_owned());
-            }
-            to.traces = url;
-            Ok(())
-        },
-        show: |of| Some(Given::Text(of.traces.clone().unwrap_or_else(|| "off".to_owned()))),
-    },
-    Setting {
-        key: "grace",
-        metavar: "SECONDS",
-        text: "time for requests that have begun when the server is told to end",
-        scope: Scope::Server,
-        rare: false,
-        read: |to, value| value.seconds().map(|read| to.grace = read),
-        show: |of| Some(shown_seconds(of.grace)),
-    },
-];
+fn shown_port(port: Option<u16>) -> Given {
+    port.map_or_else(off, |port| Given::Integer(i64::from(port)))
+}
+
+/// Reads the URL of a collector of spans.
+fn collector(value: Value<'_>) -> Result<Option<String>, String> {
+    let url = value.optional(|value| value.text())?;
+    let http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+    match url.as_ref().is_none_or(http) {
+        true => Ok(url),
+        false => Err("an address of HTTP, such as http://127.0.0.1:4318/v1/traces, or off".to_owned()),
+    }
+}
+
+const PORT: Kind<Option<u16>> = kind!(|value| port(value), |of| Some(shown_port(*of)));
+const GRPC_PORT: Kind<GrpcPort> = kind!(|value| grpc_port(value), |of| {
+    Some(match *of {
+        GrpcPort::Next => Given::Text("next".to_owned()),
+        GrpcPort::Off => shown_port(None),
+        GrpcPort::At(port) => shown_port(Some(port)),
+    })
+});
+const THREADS: Kind<usize> =
+    kind!(|value| value.whole(1, MOST_THREADS).map(|threads| threads as usize), |of| Some(shown_count(*of)));
+const CONTROL: Kind<Control> =
+    words!(&[("off", Control::Off), ("explicit", Control::Explicit), ("poll", Control::Poll)]);
+const SAGEMAKER: Kind<SageMaker> =
+    words!(&[("off", SageMaker::Off), ("model", SageMaker::Model), ("models", SageMaker::Models)]);
+const EVICTION: Kind<bool> = words!(&[("off", false), ("lru", true)]);
+const LOGS: Kind<LogForm> = words!(&[("text", LogForm::Text), ("json", LogForm::Json)]);
+const COLLECTOR: Kind<Option<String>> =
+    kind!(|value| collector(value), |of| Some(of.clone().map_or_else(off, Given::Text)));
+
+settings! {
+    /// Addresses on which a server listens, and its limits.
+    pub struct Config, table SERVER of Server {
+        /// name or address to listen on
+        host: String = "127.0.0.1".to_owned(), TEXT, "HOST";
+        /// port of HTTP; 0: a free one; off: none
+        port: Option<u16> = Some(8000), PORT, "PORT";
+        /// port of gRPC; next: the one after that of HTTP; 0: a free one; off: none
+        grpc_port: GrpcPort = GrpcPort::Next, GRPC_PORT, "PORT";
+        /// port of HTTP that has the paths of those who run the server, too: plans of models,
+        /// profiles; 0: a free one; off: none
+        admin_port: Option<u16> = None, PORT, "PORT";
+        /// Unix socket of HTTP
+        unix: Option<PathBuf> = None, OPTIONAL_PATH, "PATH";
+        /// Unix socket of gRPC
+        grpc_unix: Option<PathBuf> = None, OPTIONAL_PATH, "PATH", rare;
+        /// listen on the sockets that systemd handed to the process, and on no others; those named
+        /// grpc speak gRPC. The command switches it on where there are such
+        inherited: bool = false, SWITCH, "on|off", rare;
+        /// certificates in PEM, which switch TLS on; read again when they change
+        tls_certificate: Option<PathBuf> = None, OPTIONAL_PATH, "FILE";
+        /// private key of the certificate, in PEM
+        tls_key: Option<PathBuf> = None, OPTIONAL_PATH, "FILE";
+        /// bearer tokens, one a line, of which a request must have one; not set: nobody is asked
+        /// for one
+        tokens: Option<PathBuf> = None, OPTIONAL_PATH, "FILE";
+        /// largest request body, such as 64 MiB
+        max_body: usize = 64 << 20, BYTES, "BYTES";
+        /// requests that may wait or compute, over all models; more are refused
+        queue_requests: usize = 1024, COUNT, "N";
+        /// bytes that requests may hold, over all models: their bodies, and what is made of them
+        queue_bytes: usize = 512 << 20, BYTES, "BYTES";
+        /// bytes of answers that clients have not taken; more are refused
+        answer_bytes: usize = 256 << 20, BYTES, "BYTES";
+        /// compress answers of 1 KiB and more for clients that accept gzip or deflate
+        compress: bool = true, SWITCH, "on|off";
+        /// pixels of an image, in its file and when it has been resized
+        max_pixels: usize = 64 << 20, COUNT, "N";
+        /// refuse a request at once that would be late, by recent times of calls and what waits
+        admission: bool = true, SWITCH, "on|off";
+        /// time of waiting that a level of priority is worth
+        ageing: Duration = Duration::from_secs(1), SECONDS, "SECONDS", rare;
+        /// time for the head of a request
+        header_timeout: Duration = Duration::from_secs(10), SOME_SECONDS, "SECONDS";
+        /// time for the body of a request, plus a second for each 256 KiB of it, and for a client
+        /// to take some of an answer
+        body_timeout: Duration = Duration::from_secs(30), SOME_SECONDS, "SECONDS";
+        /// time that a connection may stay without a request
+        idle_timeout: Duration = Duration::from_secs(75), SECONDS, "SECONDS";
+        /// connections that may be open; others wait to be accepted
+        connections: usize = 16_384, COUNT, "N";
+        /// threads that read and write
+        io_threads: usize = 2, THREADS, "N";
+        /// folder of models, NAME/VERSION/{files, mxrt.toml}, which come and go while the server
+        /// runs
+        repository: Option<PathBuf> = None, OPTIONAL_PATH, "DIR";
+        /// when models are loaded after the start: at SIGHUP alone; by calls of clients too; or
+        /// when the repository's folder changes
+        control: Control = Control::Off, CONTROL, "off|explicit|poll";
+        /// paths of Amazon SageMaker: /ping and /invocations for one model; or /ping and /models,
+        /// by which the platform loads and unloads models. They are for the platform alone: it may
+        /// name any file
+        sagemaker: SageMaker = SageMaker::Off, SAGEMAKER, "off|model|models";
+        /// how often the repository's folder is looked at (control = "poll")
+        poll: Duration = Duration::from_secs(2), SECONDS, "SECONDS";
+        /// whether the model of the repository that was unused for longest goes where a new one
+        /// does not fit into MXRT_MEMORY_LIMIT_MB
+        evict: bool = false, EVICTION, "off|lru";
+        /// bytes that an archive may unpack to
+        max_unpacked: usize = 4 << 30, BYTES, "BYTES";
+        /// form of the lines on the standard error
+        logs: LogForm = LogForm::Text, LOGS, "text|json";
+        /// a line for each request, with its id, traceparent, outcome and time
+        log_requests: bool = false, SWITCH, "on|off";
+        /// collector of OpenTelemetry that gets a span for each request, by OTLP over HTTP, such as
+        /// http://127.0.0.1:4318/v1/traces (needs mxrt[otlp]); off: none
+        traces: Option<String> = None, COLLECTOR, "URL";
+        /// time for requests that have begun when the server is told to end
+        grace: Duration = Duration::from_secs(25), SECONDS, "SECONDS";
+    }
+}
+
+impl Config {
+    /// Returns the port of gRPC; 0 stands for a free one, `None` for no port.
+    pub(crate) fn grpc_port(&self) -> Result<Option<u16>, String> {
+        match (self.grpc_port, self.port) {
+            (GrpcPort::Off, _) | (GrpcPort::Next, None) => Ok(None),
+            (GrpcPort::At(port), _) => Ok(Some(port)),
+            (GrpcPort::Next, Some(0)) => Ok(Some(0)),
+            (GrpcPort::Next, Some(port)) => port.checked_add(1).map(Some).ok_or_else(|| {
+                format!("there is no port after {port} for gRPC: give one by grpc_port (--grpc-port), or off")
+            }),
+        }
+    }
+
+    /// Returns the files of the certificate and key; `None` without TLS.
+    pub(crate) fn tls(&self) -> Result<Option<(&Path, &Path)>, String> {
+        match (&self.tls_certificate, &self.tls_key) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+            _ => Err("TLS needs both tls_certificate (--tls-certificate) and tls_key (--tls-key)".to_owned()),
+        }
+    }
+
+    /// Returns a warning if other machines can reach the server and nothing authenticates them.
+    pub fn warning(&self) -> Option<String> {
+        let host = self.host.as_str();
+        let tcp = self.port.is_some() || self.grpc_port != GrpcPort::Off;
+        let loopback = host == "localhost" || host == "::1" || host.starts_with("127.");
+        if loopback || !tcp || self.tls_certificate.is_some() || self.tokens.is_some() || self.inherited {
+            return None;
+        }
+        Some(format!(
+            "{host} can be reached by other machines, and nothing checks who asks: \
+             use --tokens and --tls-certificate, or a proxy"
+        ))
+    }
+}

@@ -1,8 +1,8 @@
 //! How settings are laid over each other, printed, and refused.
 
 use super::*;
-use crate::config::GrpcPort;
-use crate::model::BatchChoice;
+use crate::settings::GrpcPort;
+
 use std::time::Duration;
 
 fn text(text: &str) -> Given {
