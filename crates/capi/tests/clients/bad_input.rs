@@ -1,7 +1,7 @@
 //! Every function of the headers, called with handles that are none and with null pointers.
 
 use crate::common::header::{Declaration, declarations};
-use crate::common::{self, Directory, compile};
+use crate::common::{self, Arguments, Directory, ENGINES, check_program, compile};
 use std::fmt::Write;
 
 /// Kinds of handles, and the variable of the program that holds a good one.
@@ -225,9 +225,5 @@ fn wrong_handles_are_refused_and_null_pointers_do_no_harm() {
 
 #[test]
 fn lists_that_contradict_themselves_are_refused() {
-    let directory = Directory::new("lists");
-    let program = common::compile_test("lists", &directory);
-    let files = directory.0.to_str().expect("UTF-8");
-    let (success, text) = common::run(&program, &[files], &[]);
-    assert!(success && text.contains(" checks"), "{text}");
+    check_program("lists", Arguments::Folder, &ENGINES[..1]);
 }

@@ -1,19 +1,18 @@
 //! `mxrt.hpp`, from C++17.
 
-use crate::common::{self, Directory, compile_cpp, compile_test_cpp, digits, file, repository, run};
+use crate::common::{
+    self, Arguments, Directory, check_cpp_program, compile_cpp, compile_test_cpp, file, repository, run,
+};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 #[test]
 fn a_cpp_program_gets_answers_exceptions_and_futures_from_many_threads() {
-    let directory = Directory::new("cpp-api");
-    let program = compile_test_cpp("cpp_api", &directory);
-    let arguments = digits();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    for kind in ["ThreadedEnginePerDevice", "ThreadedEngine"] {
-        let (success, text) = run(&program, &arguments, &[("MXNET_ENGINE_TYPE", kind)]);
-        assert!(success && text.contains(" checks"), "{kind}: {text}");
-    }
+    check_cpp_program(
+        "cpp_api",
+        Arguments::Digits,
+        &[("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"), ("MXNET_ENGINE_TYPE", "ThreadedEngine")],
+    );
 }
 
 #[test]

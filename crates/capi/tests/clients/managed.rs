@@ -1,18 +1,11 @@
 //! The calls of an engine for Java, from C: numpy shapes for the whole process, arrays that other
 //! threads free, graphs from many threads, and an end without clearing up.
 
-use crate::common::{Directory, compile_test, digits, exit_code, run};
+use crate::common::{Arguments, Directory, ENGINES, check_program, compile_test, exit_code};
 
 #[test]
 fn a_c_program_makes_the_calls_of_an_engine_with_a_garbage_collector() {
-    let directory = Directory::new("managed");
-    let program = compile_test("managed", &directory);
-    let files = digits();
-    let arguments: Vec<&str> = files.iter().map(String::as_str).collect();
-    for kind in ["ThreadedEnginePerDevice", "NaiveEngine"] {
-        let (success, text) = run(&program, &arguments, &[("MXNET_ENGINE_TYPE", kind)]);
-        assert!(success && text.contains(" checks"), "{kind}: {text}");
-    }
+    check_program("managed", Arguments::Digits, ENGINES);
 }
 
 #[test]

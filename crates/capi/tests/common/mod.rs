@@ -111,6 +111,49 @@ pub fn file(path: &str) -> String {
     repository().join(path).to_str().expect("UTF-8").to_owned()
 }
 
+/// Setting of a run of a program.
+pub type Setting = (&'static str, &'static str);
+
+/// Settings with which most programs run: one run each.
+pub const ENGINES: &[Setting] =
+    &[("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"), ("MXNET_ENGINE_TYPE", "NaiveEngine")];
+
+/// Arguments of a program of `tests/programs`.
+#[derive(Clone, Copy)]
+pub enum Arguments {
+    None,
+    /// a folder for the files that it writes
+    Folder,
+    /// the files of `digits`
+    Digits,
+}
+
+/// Compiles a program of `tests/programs`, and runs it once with each of these settings. Fails if one
+/// of its checks fails, or if it makes none.
+pub fn check_program(name: &str, arguments: Arguments, settings: &[Setting]) {
+    check_compiled(name, compile_test, arguments, settings);
+}
+
+/// Does the same for a program in C++.
+pub fn check_cpp_program(name: &str, arguments: Arguments, settings: &[Setting]) {
+    check_compiled(name, compile_test_cpp, arguments, settings);
+}
+
+fn check_compiled(name: &str, compile: fn(&str, &Directory) -> PathBuf, arguments: Arguments, settings: &[Setting]) {
+    let directory = Directory::new(name);
+    let program = compile(name, &directory);
+    let arguments: Vec<String> = match arguments {
+        Arguments::None => Vec::new(),
+        Arguments::Folder => vec![directory.0.to_str().expect("UTF-8").to_owned()],
+        Arguments::Digits => digits().to_vec(),
+    };
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    for setting in settings {
+        let (success, text) = run(&program, &arguments, &[*setting]);
+        assert!(success && text.contains(" checks"), "{name}, {setting:?}: {text}");
+    }
+}
+
 /// Compiles a program of `tests/programs`.
 pub fn compile_test(name: &str, directory: &Directory) -> PathBuf {
     let program = directory.0.join(name);
