@@ -220,6 +220,12 @@ def test_an_input_that_is_none_is_named_with_what_is_expected(
     refused(done, 1, name, words)
 
 
+def test_a_list_that_begins_with_a_negative_number_is_the_value_of_its_option(mx, capfd, tmp_path: Path) -> None:
+    done = command(capfd, "run", digits_in(tmp_path), "random", "--shape", "-1,1,8,8")
+    refused(done, 2, "'-1,1,8,8' is no shape; write positive whole numbers")
+    refused(command(capfd, "run", digits_in(tmp_path), "random", "-1,1"), 2, "unrecognized arguments: -1,1")
+
+
 def test_arrays_of_other_names_or_shapes_are_named(mx, capfd, tmp_path: Path) -> None:
     prefix = digits_in(tmp_path)
     np.savez(tmp_path / "x.npz", image=np.zeros((1, 1, 8, 8), "f4"))

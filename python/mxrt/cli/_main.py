@@ -165,12 +165,25 @@ def _arguments(row: Command | None, words: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command line. An option that the command does not have is its error."""
     # A command that is not the first word is the argument of a mistyped one.
     parser = parser_with(row, alone=row is not None and words[0] == row.name)
-    args, unknown = parser.parse_known_args(words)
+    args, unknown = parser.parse_known_args(_with_values(words))
     if unknown:
         of = parser if row is None else _commands(parser)[row.name]
         known = [option for action in of._actions for option in action.option_strings]
         of.error(f"unrecognized arguments: {' '.join(unknown)}{close_to(unknown[0], known)}")
     return args
+
+
+def _with_values(words: Sequence[str]) -> list[str]:
+    """The words, with lists that begin with a negative number joined to the options before them:
+    argparse takes the -1,3 of ``--shape -1,3`` for an option.
+    """
+    found: list[str] = []
+    for word in words:
+        if re.match(r"-\d+,", word) and found and re.fullmatch(r"--[\w-]+", found[-1]):
+            found[-1] += f"={word}"
+        else:
+            found.append(word)
+    return found
 
 
 def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
