@@ -289,3 +289,18 @@ def test_a_batch_norm_along_another_axis_is_no_part_of_a_convolution(mx, size: i
     wanted = symbol.bind(mx.cpu(), {**args, **inputs}, aux_states=auxs).forward(is_train=False)[0].asnumpy()
     assert "_sg_mkldnn_conv" in operators(made).values()
     np.testing.assert_allclose(found, wanted, atol=0.03 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("shapes", [[("data", (2, 4))], [("data", [2, 4], "float32")]])
+def test_inputs_of_a_block_are_described_by_names_and_shapes(mx, shapes: list[Any]) -> None:
+    net = mx.gluon.nn.Dense(3, in_units=4)
+    net.initialize()
+    quantized = mx.contrib.quantization.quantize_net_v2(net, data_shapes=shapes)
+    assert quantized(mx.nd.ones((2, 4))).shape == (2, 3)
+
+
+def test_a_shape_without_a_name_is_no_description_of_an_input(mx) -> None:
+    net = mx.gluon.nn.Dense(3, in_units=4)
+    net.initialize()
+    with pytest.raises(ValueError, match=r"data_shapes has \(2, 4\); expected a DataDesc or \(name, shape\)"):
+        mx.contrib.quantization.quantize_net_v2(net, data_shapes=[(2, 4)])

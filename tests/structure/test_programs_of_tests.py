@@ -34,7 +34,8 @@ def test_scenarios_that_scripts_name_are_there() -> None:
         for file in folder.glob("*.rs")
         for name in re.findall(r"^\s*fn (\w+)\(", file.read_text(), re.M)
     }
-    exact = names_in("scripts/scenarios.sh", "\nthreaded=(", ")") + names_in("scripts/check_gpu.py", "\nORDERED = [", "]")
+    exact = names_in("scripts/scenarios.sh", "\nthreaded=(", ")")
+    exact += names_in("scripts/check_gpu.py", "\nORDERED = [", "]")
     parts = names_in("scripts/scenarios.sh", "\nleft_out=(", ")")
     modules = names_in("scripts/scenarios.sh", "\nmodules=(", ")")
     assert len(exact) > 8 and len(parts) > 20 and len(modules) > 5

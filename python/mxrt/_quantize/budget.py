@@ -17,6 +17,7 @@ from .._values.dtypes import dtype_name
 from ..base import MXNetTypeError, MXNetValueError
 from ..context import cpu
 from ..contrib import _calibration, _quantize_graph, _stored_weights, quantization
+from ..contrib._calibrated_blocks import exported
 from ..contrib._quantize_graph import Node
 from ..ndarray import NDArray
 from ..symbol import Group, Symbol
@@ -139,7 +140,7 @@ def quantize(
     """``mx.quantize``."""
     quantization.check_names(exclude_layers=exclude_layers)
     batches = _batches_of(data)
-    sym, args, auxs, inputs = quantization._export(net, batches[0])
+    sym, args, auxs, inputs = exported(net, batches[0])
     labels = None
     if len(batches[0]) > len(inputs):
         labels = np.concatenate([batch[len(inputs)].asnumpy().reshape(-1) for batch in batches])

@@ -17,12 +17,13 @@ from typing import Any
 from .. import ndarray
 from .._system import temporary
 from ..context import Context, cpu
-from ..io import DataBatch, DataDesc, DataIter
+from ..io import DataBatch, DataIter
 from ..module import Module
 from ..ndarray import NDArray
 from ..ndarray._handles import handled as _handled
 from ..symbol import Group, Symbol, load
 from . import _fuse_graph, _quantize_graph
+from ._calibrated_blocks import Batches, described_inputs, exported, renamed
 from ._calibration import LayerHistogramCollector as _LayerHistogramCollector
 from ._calibration import LayerOutputMinMaxCollector as _LayerOutputMinMaxCollector
 from ._calibration import best_threshold_of as _get_optimal_threshold  # noqa: F401 (programs call it)
@@ -374,41 +375,6 @@ def _takes_ranges(qsym: Symbol) -> bool:
     return any(_quantize_graph.calibrating(node) is not None for node in nodes)
 
 
-class _Batches(DataIter):
-    """Batches of any iterable, such as a gluon DataLoader, whose last array may be a label."""
-
-    def __init__(self, data: Iterable[Any], clips: bool = False):
-        super().__init__()
-        self._data, self._clips = data, clips
-        first = self._arrays(next(iter(data), None))
-        self.batch_size = first[0].shape[0]
-        names = ["data"] if len(first) == 1 else [f"data{i}" for i in range(len(first))]
-        self.provide_data = [DataDesc(name, array.shape) for name, array in zip(names, first, strict=True)]
-        self.provide_label: list[Any] = []
-        self.reset()
-
-    def of_clips(self) -> _Batches | None:
-        """Batches whose clips of images, or of volumes, are samples of their own, as in MXNet; None
-        where there are none.
-        """
-        return _Batches(self._data, True) if len(self.provide_data[0].shape) > 4 and not self._clips else None
-
-    def _arrays(self, batch: Any) -> list[Any]:
-        if batch is None:
-            raise ValueError("calib_data gave no batch; give data of at least one batch")
-        arrays = list(batch) if isinstance(batch, list | tuple) else [batch]
-        arrays = [array if isinstance(array, NDArray) else ndarray.array(array) for array in arrays]
-        if self._clips:
-            arrays[0] = arrays[0].reshape((-1, *arrays[0].shape[2:]))
-        return arrays
-
-    def reset(self) -> None:
-        self._batches = iter(self._data)
-
-    def next(self) -> DataBatch:
-        return DataBatch(data=self._arrays(next(self._batches)))
-
-
 def quantize_net_v2(
     network: Any,
     quantized_dtype: str = "auto",
@@ -436,21 +402,21 @@ def quantize_net_v2(
 
     ctx = ctx or cpu()
     if calib_data is not None and not isinstance(calib_data, DataIter):
-        calib_data = _Batches(calib_data)
-    described = list(data_shapes or (calib_data.provide_data if calib_data is not None else []))
+        calib_data = Batches(calib_data)
+    described = described_inputs(data_shapes or (calib_data.provide_data if calib_data is not None else []))
     if not described:
         raise ValueError("data_shapes required: a DataDesc for each input, or calib_data")
-    if isinstance(calib_data, _Batches) and data_shapes:
-        more = len(calib_data.provide_data[0].shape) > len(data_shapes[0][1])
+    if isinstance(calib_data, Batches) and data_shapes:
+        more = len(calib_data.provide_data[0].shape) > len(described[0].shape)
         calib_data = (calib_data.of_clips() if more else None) or calib_data
     try:
-        sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in described])
+        sym, args, auxs, inputs = exported(network, [ndarray.zeros(one.shape) for one in described])
     except ValueError:
-        clips = calib_data.of_clips() if isinstance(calib_data, _Batches) and not data_shapes else None
+        clips = calib_data.of_clips() if isinstance(calib_data, Batches) and not data_shapes else None
         if clips is None:
             raise
         calib_data = clips
-        sym, args, auxs, inputs = _export(network, [ndarray.zeros(one[1]) for one in clips.provide_data])
+        sym, args, auxs, inputs = exported(network, [ndarray.zeros(one[1]) for one in clips.provide_data])
     check_names(exclude_layers=exclude_layers, exclude_layers_match=exclude_layers_match)
     excluded = list(exclude_layers or [])
     for text in exclude_layers_match or []:
@@ -463,9 +429,9 @@ def quantize_net_v2(
     if collector is not None:
         if calib_data is None:
             raise ValueError(f"calib_data must be provided when calib_mode={calib_mode}")
-        renamed = [_renamed(one, name) for name, one in zip(inputs, calib_data.provide_data, strict=False)]
+        data = [renamed(one, name) for name, one in zip(inputs, calib_data.provide_data, strict=False)]
         names = _included(collector, list(sym.get_internals().list_outputs()))
-        _collect(sym, names, (args, auxs), calib_data, renamed, None, ctx, num_calib_examples, collector)
+        _collect(sym, names, (args, auxs), calib_data, data, None, ctx, num_calib_examples, collector)
         qsym, qargs, auxs = calib_graph(qsym, args, auxs, collector, calib_mode, quantized_dtype)
     with temporary.folder() as folder:
         path = os.path.join(folder, "quantized")
@@ -481,38 +447,6 @@ def _included(collector: Any, names: list[str]) -> list[str]:
     if callable(include):
         return [name for name in names if include(name)]
     return sorted(include) if include else names
-
-
-def _export(network: Any, batch: Sequence[NDArray]) -> tuple[Symbol, Params, Params, list[str]]:
-    """The symbol and the parameters of a block, and the names of its inputs. The last arrays of a
-    batch, which may be labels, are left out where the block takes fewer.
-    """
-    network.hybridize()
-    arrays = list(batch)
-    while True:
-        try:
-            network(*arrays)
-            break
-        except (TypeError, ValueError):
-            if len(arrays) == 1:
-                raise
-            arrays.pop()
-    with temporary.folder() as folder:
-        path = os.path.join(folder, "float")
-        network.export(path, epoch=0)
-        sym = load(f"{path}-symbol.json")
-        # Without parameters the file has a list of no arrays.
-        saved = dict(ndarray.load(f"{path}-0000.params") or {})
-    args = {name[4:]: array for name, array in saved.items() if name.startswith("arg:")}
-    auxs = {name[4:]: array for name, array in saved.items() if name.startswith("aux:")}
-    # In the order of a call, which may be another than that in which the graph reads them.
-    return sym, args, auxs, [str(one.name) for one in network._cached_graph[0]]
-
-
-def _renamed(described: Any, name: str) -> DataDesc:
-    """The description of an input under another name."""
-    kept = {word: getattr(described, word) for word in ("dtype", "layout") if hasattr(described, word)}
-    return DataDesc(name, described[1], **kept)
 
 
 def quantize_net(

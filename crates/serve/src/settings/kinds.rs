@@ -53,7 +53,7 @@ fn shown_path(path: &Option<PathBuf>) -> Option<Given> {
 /// Text that is not empty.
 pub(super) const TEXT: Kind<String> = kind!(|value| value.text(), |of| Some(Given::Text(of.clone())));
 
-/// On or off.
+/// Switch, on or off.
 pub(super) const SWITCH: Kind<bool> = kind!(|value| value.switch(), |of| Some(Given::Bool(*of)));
 
 /// Path, which no value switches off.

@@ -173,7 +173,7 @@ settings! {
         hooks: Option<PathBuf> = None, OPTIONAL_PATH, "FILE", one_model;
         /// names of classes, one a line, for answers of /predictions/M
         labels: Option<PathBuf> = None, OPTIONAL_PATH, "FILE", one_model;
-        /// which versions of a repository's model serve: the highest, all, or these
+        /// versions of a repository's model that serve: the highest, all, or these
         versions: VersionChoice = VersionChoice::Latest, VERSIONS, "latest|all|VERSIONS";
         /// whether the server is ready only while the model serves
         required: bool = true, SWITCH, "on|off";

@@ -149,8 +149,8 @@ settings! {
         /// folder of models, NAME/VERSION/{files, mxrt.toml}, which come and go while the server
         /// runs
         repository: Option<PathBuf> = None, OPTIONAL_PATH, "DIR";
-        /// when models are loaded after the start: at SIGHUP alone; by calls of clients too; or
-        /// when the repository's folder changes
+        /// events that load models after the start: SIGHUP alone; calls of clients too; or changes of
+        /// the repository's folder
         control: Control = Control::Off, CONTROL, "off|explicit|poll";
         /// paths of Amazon SageMaker: /ping and /invocations for one model; or /ping and /models,
         /// by which the platform loads and unloads models. They are for the platform alone: it may
