@@ -304,3 +304,31 @@ def test_a_shape_without_a_name_is_no_description_of_an_input(mx) -> None:
     net.initialize()
     with pytest.raises(ValueError, match=r"data_shapes has \(2, 4\); expected a DataDesc or \(name, shape\)"):
         mx.contrib.quantization.quantize_net_v2(net, data_shapes=[(2, 4)])
+
+
+# ----------------------------------------------------------------------------- plans
+
+
+def test_a_plan_names_what_a_quantized_network_computes_in_floating_point_numbers_and_why(mx) -> None:
+    x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="first")
+    x = mx.sym.Activation(x, act_type="sigmoid", name="gate")
+    x = mx.sym.Deconvolution(x, kernel=(2, 2), stride=(2, 2), num_filter=4, name="up")
+    x = mx.sym.Convolution(x, kernel=(1, 1), num_filter=8, name="kept")
+    x = mx.sym.FullyConnected(mx.sym.Convolution(x, kernel=(3, 3), num_filter=4, name="last"), num_hidden=3, name="fc")
+    symbol = mx.sym.softmax(x, name="classes")
+    data = np.random.RandomState(0).rand(2, 3, 8, 8).astype("float32")
+    shapes, _, _ = symbol.infer_shape(data=data.shape)
+    args = {n: mx.nd.random.uniform(-1, 1, s) for n, s in zip(symbol.list_arguments(), shapes, strict=True)}
+    args.pop("data")
+    made = mx.contrib.quantization.quantize_model(
+        symbol, args, {}, label_names=None, calib_mode="naive", calib_data=mx.io.NDArrayIter(data, batch_size=2),
+        excluded_sym_names=["kept"],
+    )  # fmt: skip
+    net = mx.gluon.SymbolBlock(made[0], mx.sym.var("data"))
+    net.collect_params().load_dict(made[1])
+    notes = [line for line in net.plan(mx.nd.array(data)).splitlines() if line.startswith("in floating-point numbers")]
+    assert [line.rpartition(": ")[2] for line in notes] == ["up (Deconvolution)", "gate (Activation), kept (Convolution)"]
+    assert "no 8-bit form" in notes[0] and "does not quantize" in notes[1]
+    float32 = mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))
+    float32.collect_params().load_dict(args)
+    assert "floating-point" not in float32.plan(mx.nd.array(data))

@@ -57,7 +57,7 @@ pub use crate::image::files::{ImageChannels, ImageFiles, set_image_files};
 pub use crate::nn::fully_connected_kernel::DenseForm;
 pub use crate::numpy::choice::weights_error;
 pub use crate::numpy::multinomial::probabilities_error;
-pub use crate::quantized::{infinity_error, range_error};
+pub use crate::quantized::{infinity_error, is_quantizable, range_error};
 pub use crate::rewrite::{
     BlockedForm, BlockedLayout, ConcatenatedInput, Elementwise, ElementwiseProgram, Layout, Lines, LinesForm,
     MAX_PROGRAM_STEPS, OperandBroadcast, Rewrites, ShapesOfContents, StepInput, layout_attrs, layouts, program_step,

@@ -2,6 +2,7 @@
 //! steps of another target.
 
 pub(crate) mod flags;
+mod float_steps;
 mod host;
 mod inner;
 pub(crate) mod interrupt;

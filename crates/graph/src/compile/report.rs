@@ -1,5 +1,6 @@
 //! A plan as data and as text: the steps, with their kernels, memory and times.
 
+use super::float_steps;
 use crate::ir::GraphNode;
 use crate::plan::{Plan, Step};
 use std::borrow::Cow;
@@ -126,11 +127,12 @@ impl PlanReport {
 impl Plan {
     /// Describes the plan, without times.
     pub(crate) fn report(&self) -> PlanReport {
+        let of_floats = float_steps::notes(&self.steps).into_iter().map(Cow::Owned);
         PlanReport {
             title: self.title(),
             parts: None,
             steps: self.steps.iter().map(report).collect(),
-            notes: self.notes.iter().map(|note| Cow::Borrowed(*note)).collect(),
+            notes: self.notes.iter().map(|note| Cow::Borrowed(*note)).chain(of_floats).collect(),
             constants: self.with_inner().iter().map(|plan| plan.consts.slots.len()).sum(),
             arena_bytes: self.arena_bytes,
         }

@@ -34,6 +34,27 @@ pub use range::{infinity_error, range_error};
 
 use crate::prelude::*;
 
+/// Operators that MXNet's quantization may replace by those of this module.
+const QUANTIZABLE: &[&str] = &[
+    "Activation",
+    "BatchNorm",
+    "Concat",
+    "Convolution",
+    "Embedding",
+    "Flatten",
+    "FullyConnected",
+    "Pooling",
+    "RNN",
+    "elemwise_add",
+    "elemwise_mul",
+];
+
+/// Returns whether MXNet has a form of the operator on 8-bit integers, at least for some of its
+/// attributes.
+pub fn is_quantizable(operator: &str) -> bool {
+    QUANTIZABLE.contains(&operator) || operator.starts_with("_sg_mkldnn_")
+}
+
 /// Integers and their range.
 pub(crate) const WITH_RANGE: Outputs = Outputs::Named(|_| &["output", "min_output", "max_output"]);
 
