@@ -11,6 +11,7 @@ mod chains;
 mod control_flow;
 mod custom;
 mod data_dependent;
+mod divided_batches;
 mod hostile;
 mod infer;
 mod json;
