@@ -31,16 +31,6 @@ pub enum KernelError {
         /// How many elements there are.
         len: usize,
     },
-    /// A reflecting pad is wider than the axis it reflects.
-    #[error("reflect padding of {pad} needs axis {axis} to have more than {pad} elements, it has {size}")]
-    ReflectTooWide {
-        /// The axis.
-        axis: usize,
-        /// The padding asked for.
-        pad: usize,
-        /// The size of the axis.
-        size: usize,
-    },
     /// A region of interest cannot be pooled.
     #[error("region {region} cannot be pooled: {reason}")]
     Region {

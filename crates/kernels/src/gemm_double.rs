@@ -6,9 +6,9 @@
 use crate::aligned::AlignedVec;
 use crate::gemm::tile::Soon;
 use crate::gemm_plain::Gemm;
-use crate::par::{Par, par_chunks_mut, par_chunks_mut_scratch};
+use crate::par::{Columns, Par, par_chunks_mut, par_chunks_mut_scratch};
 use crate::simd::{LANES, Src, request_far};
-use crate::squares;
+use crate::squares::{self, Block};
 use crate::vectorize::Width;
 
 /// Rows and columns that are held in registers.
@@ -75,7 +75,9 @@ fn pack_panels(p: &Gemm, b: &[f64], first: usize, panels: &mut [f64]) {
             continue;
         }
         if width == COLUMNS && p.k >= COLUMNS {
-            squares::turn(&b[start * p.k..], p.k, panel, COLUMNS);
+            let from = (start * p.k) as isize;
+            let block = Block { from, step: p.k as isize, backwards: false, rows: p.k, columns: COLUMNS };
+            squares::turn(b, block, &mut Columns::of_rows(panel, COLUMNS), [0, 0]);
             continue;
         }
         for j in 0..COLUMNS {

@@ -280,7 +280,17 @@ impl Sgemm {
                 let (from, to) = (Src::new(from), Dst::new(rows));
                 // SAFETY: `from` has a run of 16 for each of these columns, as just asserted, and
                 // `rows` 16 rows of `width`.
-                unsafe { turn(&TurnArgs { from, distance, to, width, squares: turned / LANES, soon: LANES }) }
+                unsafe {
+                    turn(&TurnArgs {
+                        from,
+                        distance: distance as isize,
+                        to,
+                        width: width as isize,
+                        squares: turned / LANES,
+                        next: [(LANES * distance) as isize, LANES as isize],
+                        soon: LANES as isize,
+                    })
+                }
             }
             for j in turned..cols {
                 let column = &b.data[(first + j) * b.col_stride + i0 * b.row_stride..];

@@ -400,6 +400,11 @@ impl<T> Columns<'_, T> {
         self.width
     }
 
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// The columns of one row.
     #[inline]
     pub fn row(&mut self, row: usize) -> &mut [T] {
@@ -434,6 +439,12 @@ impl<'a, T> Columns<'a, T> {
     pub fn picked<'b>(&'b mut self, rows: Places<'b>) -> PickedRows<'b, T> {
         let Columns { base, rows: count, inner, width, owner } = *self;
         PickedRows { matrix: Columns { base, rows: count, inner, width, owner }, rows }
+    }
+
+    /// All columns of a matrix with rows of `inner` elements, of which there is a whole number.
+    pub fn of_rows(matrix: &'a mut [T], inner: usize) -> Columns<'a, T> {
+        let (base, owner) = (matrix.as_mut_ptr(), std::marker::PhantomData);
+        Columns { base, rows: matrix.len() / inner.max(1), inner, width: inner, owner }
     }
 
     /// All columns of a matrix whose rows are arrays.

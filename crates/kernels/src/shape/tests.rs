@@ -80,13 +80,64 @@ proptest! {
         }
     }
 
+    /// Axes in any order and direction, read in steps or again and again.
+    #[test]
+    fn strided_copies_read_every_element_from_its_place(
+        axes in prop::collection::vec(
+            (prop_oneof![1usize..6, 14usize..40, Just(150usize)], 0usize..4, any::<bool>()), 1..5
+        ).prop_filter("small enough", |a| a.iter().map(|a| a.0).product::<usize>() < 60_000),
+        order in Just((0..4usize).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        // Steps of the axes where these are laid out in `order`, every element `gap` times as far.
+        let mut strides = vec![0isize; axes.len()];
+        let (mut step, mut offset) = (1isize, 0usize);
+        for axis in order.into_iter().filter(|axis| *axis < axes.len()) {
+            let (n, gap, backwards) = axes[axis];
+            strides[axis] = if backwards { -step } else { step } * gap as isize;
+            if backwards {
+                offset += (n - 1) * step as usize * gap;
+            }
+            step *= (n * gap.max(1)) as isize;
+        }
+        let shape: Vec<usize> = axes.iter().map(|axis| axis.0).collect();
+        let place = |index: &Vec<usize>| {
+            index.iter().zip(&strides).fold(offset as isize, |at, (i, step)| at + *i as isize * step) as usize
+        };
+        let places: Vec<usize> = indices(&shape).iter().map(place).collect();
+        let len = places.iter().max().unwrap() + 1;
+        fn copied<T: Item + PartialEq + std::fmt::Debug>(
+            of: impl Fn(usize) -> T,
+            len: usize,
+            [offset, chunk]: [usize; 2],
+            (strides, shape): (&[isize], &[usize]),
+            places: &[usize],
+        ) {
+            let x: Vec<T> = (0..len).map(&of).collect();
+            let par: &dyn Par = [&Threads(3) as &dyn Par, &Reverse][chunk % 2];
+            let mut out = vec![T::zeroed(); places.len()];
+            copy_strided(par, &x, offset, strides, shape, &mut out).unwrap();
+            assert!(out.iter().zip(places).all(|(out, place)| *out == of(*place)), "{strides:?} {shape:?}");
+        }
+        let view = (&strides[..], &shape[..]);
+        copied(|i| i as u8 ^ (i >> 8) as u8, len, [offset, 0], view, &places);
+        copied(|i| i as u16, len, [offset, 1], view, &places);
+        copied(|i| i as u32, len, [offset, 0], view, &places);
+        copied(|i| i as u64, len, [offset, 1], view, &places);
+        copied(|i| [i as u8, (i >> 8) as u8, (i >> 16) as u8], len, [offset, 0], view, &places);
+    }
+
     #[test]
     fn padding_follows_its_mode(
         (shape, widths) in prop::collection::vec(3usize..7, 1..4).prop_flat_map(|s| {
             let n = s.len();
             (Just(s), prop::collection::vec((0usize..3, 0usize..3), n))
         }),
-        mode in prop_oneof![Just(PadMode::Constant(99)), Just(PadMode::Edge), Just(PadMode::Reflect)],
+        mode in prop_oneof![
+            Just(PadMode::Constant(99)),
+            Just(PadMode::Edge),
+            Just(PadMode::Reflect),
+            Just(PadMode::Symmetric)
+        ],
     ) {
         let x = numbers(&shape);
         let out_shape: Vec<usize> = shape.iter().zip(&widths).map(|(n, (a, b))| n + a + b).collect();
@@ -98,6 +149,8 @@ proptest! {
                     PadMode::Constant(_) if p < 0 || p >= n => return 99,
                     PadMode::Reflect if p < 0 => -p,
                     PadMode::Reflect if p >= n => 2 * (n - 1) - p,
+                    PadMode::Symmetric if p < 0 => -p - 1,
+                    PadMode::Symmetric if p >= n => 2 * n - 1 - p,
                     _ => p.clamp(0, n - 1),
                 } as usize);
             }
@@ -161,10 +214,17 @@ fn reading_outside_of_the_source_is_an_error() {
 }
 
 #[test]
-fn a_reflection_wider_than_its_axis_is_an_error() {
-    let mut out = [0; 5];
-    let error = pad(&Serial, &[1, 2], &[2], &[(2, 1)], PadMode::Reflect, &mut out).unwrap_err();
-    assert_eq!(error, KernelError::ReflectTooWide { axis: 0, pad: 2, size: 2 });
+fn reflections_wider_than_their_axis_go_to_and_fro() {
+    let padded = |x: &[u8], widths, mode| {
+        let mut out = vec![0; x.len() + 9];
+        pad(&Threads(2), x, &[x.len()], &[widths], mode, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(padded(b"abc", (4, 5), PadMode::Reflect), "abcbabcbabcb");
+    assert_eq!(padded(b"abc", (4, 5), PadMode::Symmetric), "ccbaabccbaab");
+    assert_eq!(padded(b"a", (4, 5), PadMode::Reflect), "aaaaaaaaaa");
+    let error = pad(&Serial, &[], &[0], &[(1, 0)], PadMode::Edge, &mut [0]).unwrap_err();
+    assert_eq!(error, KernelError::EmptyAxis { axis: 0 });
 }
 
 #[test]

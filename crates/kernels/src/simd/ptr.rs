@@ -2,6 +2,7 @@
 //! the slice they came from and check every access; otherwise they are bare pointers.
 
 use super::LANES;
+use crate::par::Columns;
 
 macro_rules! pointer {
     ($(#[$doc:meta])* $name:ident, $raw:ty) => {
@@ -119,6 +120,20 @@ impl Src {
         }
     }
 
+    /// Reads any elements of four bytes.
+    ///
+    /// # Panics
+    /// If they have another size.
+    #[inline(always)]
+    pub(crate) fn of_words<T: bytemuck::Pod>(s: &[T]) -> Src {
+        assert_eq!(size_of::<T>(), size_of::<f32>(), "elements of four bytes");
+        Src {
+            ptr: s.as_ptr().cast(),
+            #[cfg(debug_assertions)]
+            bounds: (s.as_ptr() as usize, s.as_ptr() as usize + size_of_val(s)),
+        }
+    }
+
     /// # Safety
     /// `self[at]` must be readable.
     #[inline(always)]
@@ -186,6 +201,24 @@ impl Dst {
             ptr: s.as_mut_ptr(),
             #[cfg(debug_assertions)]
             bounds: (s.as_ptr() as usize, s.as_ptr() as usize + size_of_val(s)),
+        }
+    }
+
+    /// Writes any elements of four bytes of a matrix from its first row on; those of the next row
+    /// are a pitch further.
+    ///
+    /// # Panics
+    /// If they have another size.
+    #[inline(always)]
+    pub(crate) fn of_words<T: bytemuck::Pod>(matrix: &mut Columns<'_, T>) -> Dst {
+        assert_eq!(size_of::<T>(), size_of::<f32>(), "elements of four bytes");
+        let ptr: *mut f32 = matrix.addresses(0..0, 0..0).cast();
+        #[cfg(debug_assertions)]
+        let elements = (matrix.rows().max(1) - 1) * matrix.pitch() + matrix.width();
+        Dst {
+            ptr,
+            #[cfg(debug_assertions)]
+            bounds: (ptr as usize, ptr.wrapping_add(elements) as usize),
         }
     }
 

@@ -168,6 +168,6 @@ pub(crate) fn packed_elements<T: Pod>(bytes: &[u8], len: usize) -> Result<&[T], 
 
 /// Copies input 0 to output 0, for operators that only change the shape.
 pub(crate) fn copy_first(call: &mut KernelCall<'_, '_>) -> Result<(), OpError> {
-    call.outputs[0].bytes_mut().copy_from_slice(call.inputs[0].bytes());
+    mxrt_kernels::shape::copy(call.par, call.inputs[0].bytes(), call.outputs[0].bytes_mut());
     Ok(())
 }

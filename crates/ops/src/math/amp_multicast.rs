@@ -53,8 +53,8 @@ fn converter(from: DType, to: DType) -> Result<Converter, OpError> {
             cast(par, elements::<f32>(x)?, elements_mut::<half::f16>(out)?);
             Ok(())
         }),
-        (from, to) if from == to => Ok(|_, x, out| {
-            out.bytes_mut().copy_from_slice(x.bytes());
+        (from, to) if from == to => Ok(|par, x, out| {
+            mxrt_kernels::shape::copy(par, x.bytes(), out.bytes_mut());
             Ok(())
         }),
         (from, to) => Err(not_implemented(format!("{from} arrays cannot be converted to {to} here"))),

@@ -1,7 +1,7 @@
 //! Elements added at the ends of axes.
 
 use crate::prelude::*;
-use crate::shape::pad::padded_form;
+use crate::shape::pad::{bind_padded, padded_form};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -86,26 +86,6 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
     padded_form(signature, &widths, mode, attrs.float("constant_value"))
 }
 
-/// The origin of an added element.
-enum PadSource<T> {
-    Constant(T),
-    /// the element at this place of the axis
-    Place(usize),
-    /// an extreme along the axis
-    Extreme,
-}
-
-/// The place that a reflection shows at a distance from the first element (negative before it).
-fn reflected(place: i64, n: i64, with_edge: bool) -> usize {
-    let period = if with_edge { 2 * n } else { 2 * (n - 1) };
-    if period == 0 {
-        return 0;
-    }
-    let place = place.rem_euclid(period);
-    let turned = if with_edge { period - 1 - place } else { period - place };
-    (if place < n { place } else { turned }) as usize
-}
-
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.to_vec();
     let widths = widths(attrs, shape.len())?;
@@ -117,23 +97,22 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         _ => "constant",
     };
     let constant = attrs.float("constant_value");
+    if !matches!(mode, "maximum" | "minimum") {
+        return bind_padded(
+            signature,
+            widths.iter().map(|[before, after]| (*before, *after)).collect(),
+            mode,
+            constant,
+        );
+    }
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
         let mut data = ReadElements::Borrowed(elements::<T>(&call.inputs[0])?);
         let mut extents = shape.clone();
         for axis in 0..extents.len() {
             let (before, n) = (widths[axis][0], extents[axis]);
             let total = n + before + widths[axis][1];
-            let source = |i: usize| match mode {
-                _ if (before..before + n).contains(&i) => PadSource::Place(i - before),
-                "constant" => PadSource::Constant(T::from_f64(constant)),
-                "edge" => PadSource::Place(if i < before { 0 } else { n - 1 }),
-                "reflect" | "symmetric" => {
-                    PadSource::Place(reflected(i as i64 - before as i64, n as i64, mode == "symmetric"))
-                }
-                _ => PadSource::Extreme,
-            };
             let split = split_around(axis, &extents);
-            data = ReadElements::Made(padded(call.par, &data, split, total, source, mode == "maximum"));
+            data = ReadElements::Made(padded(call.par, &data, split, [before, total], mode == "maximum"));
             extents[axis] = total;
         }
         elements_mut::<T>(&mut call.outputs[0])?.copy_from_slice(&data);
@@ -141,30 +120,27 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     })))
 }
 
-/// One axis padded.
+/// One axis padded with the extreme along it.
 fn padded<T: Element>(
     par: &dyn Par,
     x: &[T],
     [outer, n, inner]: [usize; 3],
-    total: usize,
-    source: impl Fn(usize) -> PadSource<T>,
+    [before, total]: [usize; 2],
     largest: bool,
 ) -> Scratch<T> {
     let mut out = Scratch::<T>::new(par, outer * total * inner);
+    let better = |a: T, b: T| if largest == (b > a) { b } else { a };
     for block in 0..outer {
         let rows = &x[block * n * inner..(block + 1) * n * inner];
         for i in 0..total {
             let row = &mut out[(block * total + i) * inner..][..inner];
-            match source(i) {
-                PadSource::Constant(value) => row.fill(value),
-                PadSource::Place(place) => row.copy_from_slice(&rows[place * inner..(place + 1) * inner]),
-                PadSource::Extreme => {
-                    for (k, out) in row.iter_mut().enumerate() {
-                        let column = (0..n).map(|j| rows[j * inner + k]);
-                        let better = |a: T, b: T| if largest == (b > a) { b } else { a };
-                        *out = column.reduce(better).unwrap_or(T::ZERO);
-                    }
-                }
+            if (before..before + n).contains(&i) {
+                row.copy_from_slice(&rows[(i - before) * inner..][..inner]);
+                continue;
+            }
+            for (k, out) in row.iter_mut().enumerate() {
+                let column = (0..n).map(|j| rows[j * inner + k]);
+                *out = column.reduce(better).unwrap_or(T::ZERO);
             }
         }
     }
@@ -173,15 +149,7 @@ fn padded<T: Element>(
 
 #[cfg(test)]
 mod tests {
-    use super::reflected;
     use crate::testing::{OpTest, f32s};
-
-    #[test]
-    fn reflections_go_to_and_fro() {
-        assert_eq!([-1, -2, -3, 3, 4, 5].map(|i| reflected(i, 3, true)), [0, 1, 2, 2, 1, 0]);
-        assert_eq!([-1, -2, -3, 3, 4, 5].map(|i| reflected(i, 3, false)), [1, 2, 1, 1, 0, 1]);
-        assert_eq!(reflected(-5, 1, false), 0);
-    }
 
     #[test]
     fn every_mode_adds_its_own() {

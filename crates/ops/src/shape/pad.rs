@@ -63,13 +63,22 @@ fn form(attrs: &Attrs, signature: &Signature<'_>) -> MaybeForm {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let widths = widths(attrs, signature.inputs[0].shape.len())?;
-    let value = attrs.float("constant_value");
-    let mode = attrs.str("mode");
+    bind_padded(signature, widths, attrs.str("mode"), attrs.float("constant_value"))
+}
+
+/// A kernel that pads input 0 by these widths before and after each axis.
+pub(crate) fn bind_padded(
+    signature: &Signature<'_>,
+    widths: Vec<(usize, usize)>,
+    mode: &str,
+    constant: f64,
+) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, all, T => {
         let mode = match mode {
             "edge" => PadMode::Edge,
             "reflect" => PadMode::Reflect,
-            _ => PadMode::Constant(T::from_f64(value)),
+            "symmetric" => PadMode::Symmetric,
+            _ => PadMode::Constant(T::from_f64(constant)),
         };
         Ok(kernel_fn(signature, move |call| {
             let x = &call.inputs[0];

@@ -3,8 +3,9 @@
 use super::{AXIS, INT_IND, START, STEP, STOP, attribute_places, has_places, like_first, place};
 use crate::execution::in_dtypes;
 use crate::prelude::*;
+use bytemuck::Pod;
 use mxrt_kernels::Par;
-use mxrt_kernels::shape::copy_strided;
+use mxrt_kernels::shape::{Part, copy_strided, join};
 use mxrt_kernels::strides::contiguous;
 use mxrt_tensor::TensorRef;
 
@@ -121,38 +122,23 @@ impl Insertion {
         Ok(steps)
     }
 
-    /// The parts of the result: each is a part of the array, or of the values.
-    fn parts(&self, par: &dyn Par, places: &[usize]) -> Scratch<Result<usize, usize>> {
-        let n = self.whole[self.axis];
+    /// Writes the array `x` with the parts of `values` at these places.
+    fn store<T: Pod + Send + Sync>(&self, par: &dyn Par, places: &[usize], x: &[T], values: &[T], out: &mut [T]) {
+        let [outer, n, inner] = split_around(self.axis, &self.whole);
         let mut order = match places {
             [one] => Scratch::collect(par, self.count, (0..self.count).map(|value| (*one, value))),
             _ => Scratch::collect(par, places.len(), places.iter().copied().zip(0..)),
         };
         order.sort_unstable();
-        let mut inserted = order.iter().copied().peekable();
-        let mut place = 0;
-        let parts = std::iter::from_fn(|| {
-            if let Some((_, value)) = inserted.next_if(|(before, _)| *before <= place) {
-                return Some(Err(value));
-            }
-            place += 1;
-            (place <= n).then(|| Ok(place - 1))
-        });
-        Scratch::collect(par, n + self.count, parts)
-    }
-
-    /// Writes the array `x` with the parts of `values` at these places.
-    fn store<T: Copy>(&self, par: &dyn Par, places: &[usize], x: &[T], values: &[T], out: &mut [T]) {
-        let [outer, n, inner] = split_around(self.axis, &self.whole);
-        let parts = self.parts(par, places);
-        let parts: &[Result<usize, usize>] = &parts;
-        for (i, out) in out.chunks_mut(inner.max(1)).enumerate().take(outer * parts.len()) {
-            let block = i / parts.len();
-            out.copy_from_slice(match parts[i % parts.len()] {
-                Ok(part) => &x[(block * n + part) * inner..][..inner],
-                Err(part) => &values[(block * self.count + part) * inner..][..inner],
-            });
-        }
+        // Each value comes after what is before its place, and the rest after the last value.
+        let ends = order.iter().map(|(place, _)| *place).chain([n]);
+        let begins = std::iter::once(0).chain(order.iter().map(|(place, _)| *place));
+        let kept = begins.zip(ends).map(|(start, end)| Part { array: x, n, start, count: end - start });
+        let inserted =
+            order.iter().map(|(_, value)| Some(Part { array: values, n: self.count, start: *value, count: 1 }));
+        let parts = kept.zip(inserted.chain([None])).flat_map(|(kept, value)| std::iter::once(kept).chain(value));
+        let parts = Scratch::collect(par, 2 * order.len() + 1, parts.filter(|part| part.count > 0));
+        join(par, &parts, outer, inner, out);
     }
 }
 

@@ -30,7 +30,7 @@ macro_rules! at_least {
             bind: |_, signature| {
                 Ok(kernel_fn(signature, |call| {
                     let pairs = call.outputs.iter_mut().zip(call.inputs);
-                    pairs.for_each(|(out, x)| out.bytes_mut().copy_from_slice(x.bytes()));
+                    pairs.for_each(|(out, x)| mxrt_kernels::shape::copy(call.par, x.bytes(), out.bytes_mut()));
                     Ok(())
                 }))
             },

@@ -3,6 +3,8 @@
 use super::different;
 use crate::prelude::*;
 use crate::shape::stretches::{Stretch, form_of_stretches};
+use bytemuck::Pod;
+use mxrt_kernels::shape::{self, Part};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -68,14 +70,27 @@ fn bind_roll(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         Some(axes) => axes.iter().zip(shift).map(|(axis, by)| (split_around(*axis, &shape), by)).collect(),
     };
     dispatch_size!(signature.inputs[0].dtype, T => Ok(kernel_fn(signature, move |call| {
+        let x = elements::<T>(&call.inputs[0])?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
-        out.copy_from_slice(elements::<T>(&call.inputs[0])?);
-        for ([_, n, inner], by) in rolls.iter().filter(|([outer, n, inner], _)| outer * n * inner > 0) {
-            let by = by.rem_euclid(*n as i64) as usize;
-            out.chunks_mut(n * inner).for_each(|rows| rows.rotate_right(by * inner));
+        let mut rolls = rolls.iter().filter(|([outer, n, inner], _)| outer * n * inner > 0);
+        let Some((split, by)) = rolls.next() else {
+            shape::copy(call.par, x, out);
+            return Ok(());
+        };
+        roll(call.par, x, *split, *by, out);
+        for (split, by) in rolls {
+            let before = Scratch::copy_of(call.par, out);
+            roll(call.par, &before, *split, *by, out);
         }
         Ok(())
     })))
+}
+
+/// The elements of an array, shifted along its middle axis.
+fn roll<T: Pod + Send + Sync>(par: &dyn Par, x: &[T], [outer, n, inner]: [usize; 3], by: i64, out: &mut [T]) {
+    let by = by.rem_euclid(n as i64) as usize;
+    let part = |start, count| Part { array: x, n, start, count };
+    shape::join(par, &[part(n - by, by), part(0, n - by)], outer, inner, out);
 }
 
 #[cfg(test)]
