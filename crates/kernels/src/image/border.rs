@@ -3,6 +3,7 @@
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::scratch::Scratch;
+use std::ops::Range;
 
 /// The content of a border.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,17 +72,29 @@ impl Bordered {
             return;
         }
         let across = Scratch::collect(par, columns, (0..columns).map(|i| self.source(i, 1, width)));
+        // The columns that show the image itself.
+        let inside = self.before[1].min(columns)..(self.before[1] + width).min(columns);
         let row = columns * channels;
         let band = (chunk_elems::<T>() / row).max(1);
         par_chunks_mut(par, out, band * row, |chunk, out| {
             for (i, out) in out.chunks_exact_mut(row).enumerate() {
                 let line =
                     self.source(chunk * band + i, 0, height).map(|r| &x[r * width * channels..][..width * channels]);
-                for (out, from) in out.chunks_exact_mut(channels).zip(&across) {
-                    match (line, from) {
-                        (Some(line), Some(from)) => out.copy_from_slice(&line[from * channels..][..channels]),
-                        _ => out.copy_from_slice(colour),
+                let mut show = |columns: Range<usize>| {
+                    for (out, from) in out[columns.start * channels..].chunks_exact_mut(channels).zip(&across[columns])
+                    {
+                        match (line, from) {
+                            (Some(line), Some(from)) => out.copy_from_slice(&line[from * channels..][..channels]),
+                            _ => out.copy_from_slice(colour),
+                        }
                     }
+                };
+                show(0..inside.start);
+                show(inside.end..columns);
+                let out = &mut out[inside.start * channels..inside.end * channels];
+                match line {
+                    Some(line) => out.copy_from_slice(&line[..out.len()]),
+                    None => out.chunks_exact_mut(channels).for_each(|out| out.copy_from_slice(colour)),
                 }
             }
         });

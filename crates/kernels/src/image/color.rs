@@ -1,9 +1,12 @@
 //! Changes of brightness, contrast and colour, as MXNet computes them.
 
 use crate::element::{Element, is_same};
+use crate::par::{Par, par_chunks_mut};
 
 /// Pixels that are widened together.
 const BLOCK: usize = 256;
+/// Elements that one thread changes.
+const CHUNK: usize = 8 * 3 * BLOCK;
 /// Shares of red, green and blue in grey.
 const GREY: [f32; 3] = [0.299, 0.587, 0.114];
 /// Main directions of the colours of ImageNet, times their deviations: one row for each channel.
@@ -35,30 +38,31 @@ impl Adjust {
     ///
     /// # Panics
     /// If there are other numbers of channels.
-    pub fn apply<T: Element>(self, channels: usize, pixels: &mut [T]) {
+    pub fn apply<T: Element>(self, par: &dyn Par, channels: usize, pixels: &mut [T]) {
         assert!(channels == 1 || channels == 3, "{channels} channels");
-        match self {
-            Adjust::Brightness(factor) => pixels.iter_mut().for_each(|v| *v = narrowed(wide(*v) * factor)),
+        let change: &(dyn Fn(&mut [f32]) + Sync) = match self {
+            Adjust::Brightness(factor) => &move |values| values.iter_mut().for_each(|v| *v *= factor),
             Adjust::Contrast(factor) => {
                 let grey: f32 = match channels {
                     1 => pixels.iter().map(|v| wide(*v)).sum(),
                     _ => pixels.iter().enumerate().map(|(i, v)| wide(*v) * GREY[i % 3]).sum(),
                 };
                 let shift = (1.0 - factor) * (grey / (pixels.len() / channels) as f32);
-                pixels.iter_mut().for_each(|v| *v = narrowed(wide(*v) * factor + shift));
+                &move |values| values.iter_mut().for_each(|v| *v = *v * factor + shift)
             }
             // The others change colours only.
-            _ if channels == 1 => {}
-            _ => {
-                let mut block = [0.0; 3 * BLOCK];
-                for pixels in pixels.chunks_mut(block.len()) {
-                    let wider = &mut block[..pixels.len()];
-                    wider.iter_mut().zip(&*pixels).for_each(|(wider, v)| *wider = wide(*v));
-                    self.change_colours(wider.as_chunks_mut().0);
-                    pixels.iter_mut().zip(wider).for_each(|(v, changed)| *v = narrowed(*changed));
-                }
+            _ if channels == 1 => return,
+            _ => &move |values| self.change_colours(values.as_chunks_mut().0),
+        };
+        par_chunks_mut(par, pixels, CHUNK, |_, pixels| {
+            let mut block = [0.0; 3 * BLOCK];
+            for pixels in pixels.chunks_mut(block.len()) {
+                let wider = &mut block[..pixels.len()];
+                wider.iter_mut().zip(&*pixels).for_each(|(wider, v)| *wider = wide(*v));
+                change(wider);
+                pixels.iter_mut().zip(wider).for_each(|(v, changed)| *v = narrowed(*changed));
             }
-        }
+        });
     }
 
     /// Changes red, green and blue from 0 to 255; compiled once and not for every element type.
@@ -145,10 +149,10 @@ fn from_hls([hue, lightness, saturation]: [f32; 3]) -> [f32; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::assert_close;
+    use crate::testing::{Threads, assert_close};
 
     fn adjusted(change: Adjust, channels: usize, mut pixels: Vec<f32>) -> Vec<f32> {
-        change.apply(channels, &mut pixels);
+        change.apply(&Threads(2), channels, &mut pixels);
         pixels
     }
 
@@ -156,7 +160,7 @@ mod tests {
     fn brightness_and_contrast_are_linear_and_bytes_are_cut_off() {
         assert_eq!(adjusted(Adjust::Brightness(1.5), 1, vec![2.0, -4.0]), [3.0, -6.0]);
         let mut bytes = [100u8, 200];
-        Adjust::Brightness(1.505).apply(1, &mut bytes);
+        Adjust::Brightness(1.505).apply(&Threads(2), 1, &mut bytes);
         assert_eq!(bytes, [150, 255]);
         assert_eq!(adjusted(Adjust::Contrast(2.0), 1, vec![1.0, 3.0]), [0.0, 4.0]);
         // The grey of (10, 20, 30) is 18.15.
@@ -197,7 +201,7 @@ mod tests {
     fn bytes_are_those_of_mxnet() {
         for (turn, wanted) in [(0.0, RECORDED_STILL), (0.1, RECORDED_TENTH), (1.7, RECORDED_TURNS)] {
             let mut pixels = BYTES.to_vec();
-            Adjust::Hue(turn).apply(3, &mut pixels);
+            Adjust::Hue(turn).apply(&Threads(2), 3, &mut pixels);
             assert_eq!(pixels, wanted, "{turn}");
         }
     }

@@ -20,6 +20,9 @@ pub struct Regions {
 /// coordinates.
 pub(super) const MOST_SAMPLES: f64 = 4096.0;
 
+/// Planes of a region that are computed together.
+pub(super) const MOST_PLANES: usize = 32;
+
 /// The reasons why a region cannot be pooled.
 pub const NO_SIDES: &str = "its sides must be positive with aligned=True";
 /// The error of bins that are too long.
@@ -53,15 +56,34 @@ impl Regions {
         out: &mut [T],
         body: impl Fn(usize, usize, &mut [T]) + Sync,
     ) {
+        self.bands(par, channels, work, out, |region, first, out| {
+            let planes = out.chunks_exact_mut(self.pooled[0] * self.pooled[1]);
+            planes.enumerate().for_each(|(i, out)| body(region, first + i, out));
+        });
+    }
+
+    /// Runs `body(region, first channel, planes of the output)` for all planes, up to [`MOST_PLANES`]
+    /// of a region together.
+    pub(super) fn bands<T: Element>(
+        &self,
+        par: &dyn Par,
+        channels: usize,
+        work: usize,
+        out: &mut [T],
+        body: impl Fn(usize, usize, &mut [T]) + Sync,
+    ) {
         let plane = self.pooled[0] * self.pooled[1];
         if out.is_empty() {
             return;
         }
         let band = chunk_by_work(work * plane);
-        par_chunks_mut(par, out, band * plane, |chunk, out| {
-            for (i, out) in out.chunks_exact_mut(plane).enumerate() {
-                let at = chunk * band + i;
-                body(at / channels, at % channels, out);
+        par_chunks_mut(par, out, band * plane, |chunk, mut out| {
+            let mut at = chunk * band;
+            while !out.is_empty() {
+                let count = (channels - at % channels).min(out.len() / plane).min(MOST_PLANES);
+                let (planes, rest) = out.split_at_mut(count * plane);
+                body(at / channels, at % channels, planes);
+                (at, out) = (at + count, rest);
             }
         });
     }

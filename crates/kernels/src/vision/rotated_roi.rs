@@ -1,6 +1,6 @@
 //! Pooling of rotated regions of interest.
 
-use super::roi::{MOST_SAMPLES, Regions};
+use super::roi::{MOST_PLANES, MOST_SAMPLES, Regions};
 use crate::element::{Element, Float};
 use crate::error::{KernelError, check_len};
 use crate::par::Par;
@@ -48,15 +48,17 @@ impl RotatedRoiAlign {
             }
         }
         let work = 12 * self.samples.unwrap_or(2).pow(2);
-        self.regions.planes(par, channels, work, out, |region, channel, out| {
+        self.regions.bands(par, channels, work, out, |region, first, out| {
             let region = &regions[region * 6..][..6];
             let (Ok(Some(image)), Ok(turned)) = (self.regions.image(region), self.turned(region)) else {
                 return out.fill(T::ZERO);
             };
             let Some(turned) = turned else { return out.fill(T::from_f64(f64::NAN)) };
-            let x = &x[(image * channels + channel) * height * width..][..height * width];
-            for (bin, out) in out.iter_mut().enumerate() {
-                *out = T::from_acc(self.bin(x, turned, bin));
+            let bins = self.regions.pooled[0] * self.regions.pooled[1];
+            let planes = &x[(image * channels + first) * height * width..][..out.len() / bins * height * width];
+            for bin in 0..bins {
+                let means = self.bin(planes, turned, bin);
+                out[bin..].iter_mut().step_by(bins).zip(means).for_each(|(out, mean)| *out = T::from_acc(mean));
             }
         });
         Ok(())
@@ -89,7 +91,8 @@ impl RotatedRoiAlign {
         }))
     }
 
-    fn bin<T: Element>(&self, x: &[T], region: Turned<T::Acc>, bin: usize) -> T::Acc {
+    /// The means of a bin in each of the planes `x`: the positions of samples are those of all.
+    fn bin<T: Element>(&self, x: &[T], region: Turned<T::Acc>, bin: usize) -> [T::Acc; MOST_PLANES] {
         let [_, _, height, width] = self.regions.data;
         let Turned { centre, start, bin: size, samples, cos, sin } = region;
         let bins = [bin / self.regions.pooled[1], bin % self.regions.pooled[1]];
@@ -100,7 +103,7 @@ impl RotatedRoiAlign {
                 + T::Acc::from_i64(bins[axis] as i64) * size[axis]
                 + half * size[axis] / T::Acc::from_i64(samples[axis] as i64)
         };
-        let mut sum = <T::Acc as Element>::ZERO;
+        let mut sums = [<T::Acc as Element>::ZERO; MOST_PLANES];
         for iy in 0..samples[0] {
             let down = along(0, iy);
             for ix in 0..samples[1] {
@@ -108,15 +111,17 @@ impl RotatedRoiAlign {
                 let at = [down * cos - across * sin + centre[0], across * cos + down * sin + centre[1]];
                 if let (Some((y, share_y)), Some((x_at, share_x))) = (place(at[0], height), place(at[1], width)) {
                     let (y2, x2) = ((y + 1).min(height - 1), (x_at + 1).min(width - 1));
-                    let value = |y: usize, x_at: usize| x[y * width + x_at].acc();
-                    sum += share_y[0] * share_x[0] * value(y, x_at)
-                        + share_y[0] * share_x[1] * value(y, x2)
-                        + share_y[1] * share_x[0] * value(y2, x_at)
-                        + share_y[1] * share_x[1] * value(y2, x2);
+                    let places = [y * width + x_at, y * width + x2, y2 * width + x_at, y2 * width + x2];
+                    let [a, b, c, d] = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|[y, x]| share_y[y] * share_x[x]);
+                    for (sum, x) in sums.iter_mut().zip(x.chunks_exact(height * width)) {
+                        let [p, q, r, s] = places.map(|place| x[place].acc());
+                        *sum += a * p + b * q + c * r + d * s;
+                    }
                 }
             }
         }
-        sum / T::Acc::from_i64((samples[0] * samples[1]) as i64)
+        let count = T::Acc::from_i64((samples[0] * samples[1]) as i64);
+        sums.map(|sum| sum / count)
     }
 }
 

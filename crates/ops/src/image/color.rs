@@ -3,6 +3,7 @@
 use super::one_image;
 use crate::prelude::*;
 use crate::random::key;
+use mxrt_kernels::Par;
 use mxrt_kernels::image::color::Adjust;
 use mxrt_kernels::random::Stream;
 use mxrt_tensor::TensorMut;
@@ -83,14 +84,19 @@ pub(super) fn bind_changes(
     Ok(kernel_fn(signature, move |call| {
         let changes = changes(call)?;
         copy_first(call)?;
-        change_pixels(&changes, channels, &mut call.outputs[0])
+        change_pixels(call.par, &changes, channels, &mut call.outputs[0])
     }))
 }
 
-fn change_pixels(changes: &[Adjust], channels: usize, pixels: &mut TensorMut<'_>) -> Result<(), OpError> {
+fn change_pixels(
+    par: &dyn Par,
+    changes: &[Adjust],
+    channels: usize,
+    pixels: &mut TensorMut<'_>,
+) -> Result<(), OpError> {
     dispatch!(pixels.dtype, numeric, T => {
         let pixels = elements_mut::<T>(pixels)?;
-        changes.iter().for_each(|change| change.apply(channels, pixels));
+        changes.iter().for_each(|change| change.apply(par, channels, pixels));
         Ok(())
     })
 }

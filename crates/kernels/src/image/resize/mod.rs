@@ -6,6 +6,7 @@ use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut_scratch};
 use std::ops::Range;
 use taps::Taps;
 
+mod bytes;
 mod taps;
 
 /// Ways to interpolate.
@@ -77,7 +78,7 @@ impl Resize {
         for (x, out) in x.chunks_exact(image).zip(out.chunks_exact_mut(made)) {
             match self.interpolation {
                 Interpolation::Nearest => self.nearest(par, row, &down, &across, x, out),
-                _ if is_same::<T, u8>() && !self.takes_means() => {
+                _ if is_same::<T, u8>() && (self.halves() || !self.takes_means()) => {
                     let (x, out) = (bytemuck::cast_slice(x), bytemuck::cast_slice_mut(out));
                     self.bytes(par, [row, left], [&down, &across], x, out);
                 }
@@ -148,112 +149,9 @@ impl Resize {
                 }
                 sums.iter_mut().zip(&*blended).for_each(|(sum, v)| *sum += share * v);
             }
-            // The mean of four bytes is rounded up from a half, all else as C's rint does.
-            let quarters = self.halves() && is_same::<T, u8>();
             for (out, sum) in out.iter_mut().zip(&*sums) {
-                *out = T::saturated(match f64::from(*sum) {
-                    value if T::FLOAT => value,
-                    value if quarters => (value + 0.5).floor(),
-                    value => value.round_ties_even(),
-                });
-            }
-        });
-    }
-
-    /// Sums of bytes times shares of a few bits, as OpenCV computes them. `row` elements of each row
-    /// are computed, the first of which has `left` others before it.
-    fn bytes(&self, par: &dyn Par, [row, left]: [usize; 2], [down, across]: [&Taps; 2], x: &[u8], out: &mut [u8]) {
-        match self.interpolation {
-            Interpolation::LinearExact => self.weighted::<2, 8>(par, [row, left], down, across, x, out),
-            Interpolation::Cubic => self.weighted::<4, 11>(par, [row, left], down, across, x, out),
-            Interpolation::Lanczos => self.weighted::<8, 11>(par, [row, left], down, across, x, out),
-            _ => self.fixed_point(par, row, down, across, x, out),
-        }
-    }
-
-    /// Linear interpolation of bytes, with shares of 11 bits, as OpenCV computes it.
-    fn fixed_point(&self, par: &dyn Par, row: usize, down: &Taps, across: &Taps, x: &[u8], out: &mut [u8]) {
-        let (line, channels) = (self.from[1] * self.channels, self.channels);
-        let pairs: Vec<([usize; 2], [i32; 2])> = across
-            .sources
-            .chunks_exact(2)
-            .zip(across.shares.chunks_exact(2))
-            .map(|(s, w)| {
-                // At both ends of a row, though not of a column, there is one pixel only.
-                let shares = if s[0] == s[1] { [2048, 0] } else { [fixed::<11>(w[0]), fixed::<11>(w[1])] };
-                ([s[0] as usize * channels, s[1] as usize * channels], shares)
-            })
-            .collect();
-        self.by_rows(par, row, 2, out, |output, scratch: &mut [i32], known, out| {
-            let mut taps = down.of(output);
-            let [Some((first, a)), Some((second, b))] = [taps.next(), taps.next()] else { return };
-            for source in [first, second] {
-                let slot = source % 2;
-                if known[slot] != source {
-                    known[slot] = source;
-                    let x = &x[source * line..][..line];
-                    let blended = &mut scratch[slot * row..][..row];
-                    for (out, (at, shares)) in blended.chunks_exact_mut(channels).zip(&pairs) {
-                        let pair = x[at[0]..][..channels].iter().zip(&x[at[1]..][..channels]);
-                        for (out, (a, b)) in out.iter_mut().zip(pair) {
-                            *out = i32::from(*a) * shares[0] + i32::from(*b) * shares[1];
-                        }
-                    }
-                }
-            }
-            let [above, below] = [first, second].map(|source| &scratch[source % 2 * row..][..row]);
-            let [a, b] = [fixed::<11>(a), fixed::<11>(b)];
-            for (out, (above, below)) in out.iter_mut().zip(above.iter().zip(below)) {
-                *out = ((((a * (above >> 4)) >> 16) + ((b * (below >> 4)) >> 16) + 2) >> 2) as u8;
-            }
-        });
-    }
-
-    /// Sums of `K` bytes times shares of `BITS` bits along both axes, as OpenCV computes them. With
-    /// four taps, columns are summed in single precision, except the elements at the end of a whole
-    /// row that do not fill a vector of eight. `row` elements of each row are computed, the first
-    /// of which has `left` others before it.
-    fn weighted<const K: usize, const BITS: u32>(
-        &self,
-        par: &dyn Par,
-        [row, left]: [usize; 2],
-        down: &Taps,
-        across: &Taps,
-        x: &[u8],
-        out: &mut [u8],
-    ) {
-        let (line, channels) = (self.from[1] * self.channels, self.channels);
-        let whole = if K == 4 { (self.to[1] * channels / 8 * 8).saturating_sub(left).min(row) } else { 0 };
-        let (sources, _) = across.sources.as_chunks::<K>();
-        let (shares, _) = across.shares.as_chunks::<K>();
-        let taps: Vec<([usize; K], [i32; K])> =
-            sources.iter().zip(shares).map(|(s, w)| (s.map(|s| s as usize * channels), w.map(fixed::<BITS>))).collect();
-        self.by_rows(par, row, K, out, |output, scratch: &mut [i32], known, out| {
-            let first = down.starts[output];
-            let sources: [usize; K] = std::array::from_fn(|k| down.sources[first + k] as usize);
-            let shares: [i32; K] = std::array::from_fn(|k| fixed::<BITS>(down.shares[first + k]));
-            for source in sources {
-                let slot = source % K;
-                if known[slot] != source {
-                    known[slot] = source;
-                    let x = &x[source * line..][..line];
-                    for (out, (at, shares)) in scratch[slot * row..][..row].chunks_exact_mut(channels).zip(&taps) {
-                        for (c, out) in out.iter_mut().enumerate() {
-                            *out = at.iter().zip(shares).map(|(at, share)| i32::from(x[at + c]) * share).sum();
-                        }
-                    }
-                }
-            }
-            let lines: [&[i32]; K] = sources.map(|source| &scratch[source % K * row..][..row]);
-            let parts = shares.map(|share| share as f32 * (1.0 / (2048.0 * 2048.0)));
-            for (i, out) in out[..whole].iter_mut().enumerate() {
-                let sum = (1..K).fold(lines[0][i] as f32 * parts[0], |sum, k| sum + lines[k][i] as f32 * parts[k]);
-                *out = sum.round_ties_even() as u8;
-            }
-            for (i, out) in out.iter_mut().enumerate().skip(whole) {
-                let half = 1 << (2 * BITS - 1);
-                let sum = (0..K).fold(half, |sum: i32, k| sum.wrapping_add(lines[k][i].wrapping_mul(shares[k])));
-                *out = (sum >> (2 * BITS)).clamp(0, 255) as u8;
+                let value = f64::from(*sum);
+                *out = T::saturated(if T::FLOAT { value } else { value.round_ties_even() });
             }
         });
     }
@@ -279,11 +177,6 @@ impl Resize {
             }
         });
     }
-}
-
-/// Converts a share to a number of `BITS` bits.
-fn fixed<const BITS: u32>(share: f32) -> i32 {
-    (share * (1 << BITS) as f32).round_ties_even() as i32
 }
 
 /// Resizes one row.
