@@ -2,7 +2,7 @@
 
 use super::functions::vectors2;
 use super::{BLOCK, Binary};
-use crate::element::Element;
+use crate::element::{Element, Float};
 use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 
@@ -47,6 +47,41 @@ impl Comparison {
             Comparison::LesserEqual => vectors2(b, a, out, |b, a| u8::from(b >= a)),
         }
     }
+}
+
+/// A question about one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Whether it is 0.
+    Zero,
+    /// Whether it is NaN.
+    Nan,
+    /// Whether it is infinite.
+    Infinite,
+    /// Whether it is positive infinity.
+    PositiveInfinity,
+    /// Whether it is negative infinity.
+    NegativeInfinity,
+    /// Whether it is neither infinite nor NaN.
+    Finite,
+}
+
+/// `out[i]` is the answer for `x[i]`.
+pub fn ask<T: Element>(par: &dyn Par, question: Question, x: &[T], out: &mut [u8]) {
+    check_len("the input", x.len(), out.len());
+    let chunk = chunk_elems::<T>();
+    par_chunks_mut(par, out, chunk, |i, out| {
+        let x = &x[i * chunk..][..out.len()];
+        let top = <T::Acc as Element>::TOP;
+        match question {
+            Question::Zero => vectors2(x, x, out, |x, _| u8::from(x == T::ZERO)),
+            Question::Nan => vectors2(x, x, out, |x, _| u8::from(x.nan())),
+            Question::Infinite => vectors2(x, x, out, |x, _| u8::from(x.acc().abs() == top)),
+            Question::PositiveInfinity => vectors2(x, x, out, |x, _| u8::from(x.acc() == top)),
+            Question::NegativeInfinity => vectors2(x, x, out, |x, _| u8::from(x.acc() == -top)),
+            Question::Finite => vectors2(x, x, out, |x, _| u8::from(x.acc().abs() < top)),
+        }
+    });
 }
 
 /// `out[i]` is whether `a[i]` and `b[i]` compare so.

@@ -8,13 +8,15 @@ use crate::error::check_len;
 use crate::par::{Par, chunk_elems, par_chunks_mut};
 use crate::strides::{Space, broadcast};
 
+mod around;
 mod binary;
 mod comparison;
 mod functions;
 mod unary;
 
+pub use around::around;
 pub use binary::Binary;
-pub use comparison::{Comparison, compare, compare_number};
+pub use comparison::{Comparison, Question, ask, compare, compare_number};
 pub use functions::FunctionCost;
 pub use unary::Unary;
 

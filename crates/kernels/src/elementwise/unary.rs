@@ -108,8 +108,12 @@ macro_rules! unary_functions {
         Atan ["arctan" "_sparse_arctan"] "The inverse tangent." {
             f64: |x| x.atan(), f32: vectors |x| math::atan_f32(x); cost: Vectors(500)
         }
-        Sinh ["sinh" "_sparse_sinh"] "The hyperbolic sine." { f64: |x| x.sinh(), f32: each |x| x.sinh() }
-        Cosh ["cosh" "_sparse_cosh"] "The hyperbolic cosine." { f64: |x| x.cosh(), f32: each |x| x.cosh() }
+        Sinh ["sinh" "_sparse_sinh"] "The hyperbolic sine." {
+            f64: |x| x.sinh(), f32: vectors |x| math::sinh_f32(x); cost: Vectors(500)
+        }
+        Cosh ["cosh" "_sparse_cosh"] "The hyperbolic cosine." {
+            f64: |x| x.cosh(), f32: vectors |x| math::cosh_f32(x); cost: Vectors(400)
+        }
         Tanh ["tanh" "_sparse_tanh"] "The hyperbolic tangent." {
             f64: |x| x.tanh(), f32: vectors |x| math::tanh_f32(x), f64s: vectors |x| math::tanh_f64(x); cost: Vectors(300)
         }
@@ -135,15 +139,15 @@ macro_rules! unary_functions {
             integers: each |x| x; cost: Vectors(0)
         }
         Fix ["fix" "_sparse_fix"] "The nearest integer towards zero." {
-            f64: |x| { let (floor, ceil) = (x.floor(), x.ceil()); if floor.abs() < ceil.abs() { floor } else { ceil } },
-            integers: each |x| x; cost: CALL
+            f64: |x| x.trunc(), f32: vectors |x| x.trunc(), f64s: vectors |x| x.trunc(),
+            integers: each |x| x; cost: Vectors(0)
         }
         Rint ["rint" "_sparse_rint"] "The nearest integer, halves going down." {
             f64: |x| math::rint(x), f32: vectors |x| math::rint_f32(x), f64s: vectors |x| math::rint(x),
             integers: each |x| x; cost: Vectors(0)
         }
         Round ["round" "_contrib_round_ste" "_sparse__contrib_round_ste" "_sparse_round"] "The nearest integer, halves going away from zero." {
-            f64: |x| x.round(), integers: each |x| x; cost: CALL
+            f64: |x| x.round(), f32: vectors |x| math::round_f32(x), integers: each |x| x; cost: Vectors(0)
         }
         Sigmoid ["sigmoid" "_sparse_sigmoid"] "The logistic function 1 / (1 + exp(-x))." {
             f64: |x| math::sigmoid(x), f32: vectors |x| math::sigmoid_f32(x); cost: Vectors(300)
@@ -170,10 +174,10 @@ macro_rules! unary_functions {
             f64: |x| math::erf(x), f32: whole |x| erf::erf; cost: Vectors(400)
         }
         Erfinv ["erfinv" "_npx_erfinv"] "The inverse of the error function." {
-            f64: |x| math::erfinv(x); cost: Calls(130_000)
+            f64: |x| math::erfinv(x), f32: vectors |x| math::erfinv_f32(x); cost: Vectors(4_000)
         }
         Gamma ["gamma" "_npx_gamma" "_sparse_gamma"] "The gamma function." {
-            f64: |x| math::gamma(x); cost: Calls(60_000)
+            f64: |x| math::gamma(x), f32: vectors |x| math::gamma_f32(x); cost: Vectors(4_000)
         }
         Gammaln ["gammaln" "_npx_gammaln" "_sparse_gammaln"]
             "The logarithm of the absolute value of the gamma function." { f64: |x| math::gammaln(x) }

@@ -5,9 +5,11 @@
 
 mod double;
 mod sines;
+mod special;
 
 pub use double::{exp_f64, ln_f64, tanh_f64};
 pub use sines::{cos_f32, far_cos_f32, far_sin_f32, sin_f32};
+pub use special::{erfinv, erfinv_f32, gamma_f32};
 
 /// Adding and subtracting it rounds to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;
@@ -105,6 +107,34 @@ pub fn ln_f32(x: f32) -> f32 {
     let value = if x == f32::INFINITY { x } else { value };
     let value = if x == 0.0 { f32::NEG_INFINITY } else { value };
     if x >= 0.0 { value } else { f32::NAN }
+}
+
+/// Half of e^|x|: of the quotient of [`exp_f32`] one less, which is exact, so that it is infinite no
+/// sooner than the function that needs it.
+#[inline(always)]
+fn half_exp_f32(x: f32) -> f32 {
+    const MOST: f32 = 90.0;
+    let a = x.abs();
+    let (p, n) = expm1_of_rest_f32(if a > MOST { MOST } else { a });
+    times_pow2_f32(p + 1.0, n - 1)
+}
+
+/// The hyperbolic cosine; error at most 2 ulp.
+#[inline(always)]
+pub fn cosh_f32(x: f32) -> f32 {
+    let half = half_exp_f32(x);
+    half + 0.25 / half
+}
+
+/// The hyperbolic sine: its Taylor series below 1; error at most 2.5 ulp.
+#[inline(always)]
+pub fn sinh_f32(x: f32) -> f32 {
+    let q = x * x;
+    let p = ((q * (1.0 / 362_880.0) + 1.0 / 5040.0) * q + 1.0 / 120.0) * q + 1.0 / 6.0;
+    let small = x + x * q * p;
+    let half = half_exp_f32(x);
+    let large = (half - 0.25 / half).copysign(x);
+    if q < 1.0 { small } else { large }
 }
 
 /// The hyperbolic tangent: its Taylor series below 1/2, 1 - 2 / (e^2x + 1) above; error at most 2
@@ -285,30 +315,6 @@ pub fn gammaln(x: f64) -> f64 {
     libm::lgamma(x)
 }
 
-/// The inverse of the error function; infinite at -1 and 1, NaN outside.
-///
-/// Starts from S. Winitzki's elementary approximation ("A handy approximation for the error
-/// function and its inverse", 2008), within 2e-3 everywhere; Halley's iteration on erf and erfc
-/// does the rest.
-pub fn erfinv(x: f64) -> f64 {
-    let a = x.abs();
-    if a >= 1.0 || a.is_nan() {
-        return if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
-    }
-    const A: f64 = 0.147;
-    let l = ((1.0 - a) * (1.0 + a)).ln();
-    let b = 2.0 / (std::f64::consts::PI * A) + l / 2.0;
-    let mut y = ((b * b - l / A).sqrt() - b).max(0.0).sqrt();
-    for _ in 0..4 {
-        // 1 - a is exact above 1/2, where erfc keeps the digits erf has lost.
-        let miss = if a > 0.5 { (1.0 - a) - libm::erfc(y) } else { libm::erf(y) - a };
-        let slope = std::f64::consts::FRAC_2_SQRT_PI * (-y * y).exp();
-        let step = miss / slope;
-        y -= step / (1.0 + y * step);
-    }
-    y.copysign(x)
-}
-
 /// The constants of SELU: the factor of the exponential, and that of all. MXNet's are in single
 /// precision.
 const SELU: [f32; 2] = [1.673_263_2, 1.050_701];
@@ -338,6 +344,13 @@ pub fn rint(x: f64) -> f64 {
 pub fn rint_f32(x: f32) -> f32 {
     let (floor, ceil) = (x.floor(), x.ceil());
     if x - floor <= ceil - x { floor } else { ceil }
+}
+
+/// Rounds to the nearest integer, halves away from zero: what is added is just below a half, so that
+/// no number below one reaches it.
+#[inline(always)]
+pub fn round_f32(x: f32) -> f32 {
+    (x + 0.5f32.next_down().copysign(x)).trunc()
 }
 
 /// The least common multiple, not negative; 0 where one number is 0. It wraps around.

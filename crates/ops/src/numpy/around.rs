@@ -2,6 +2,7 @@
 
 use crate::prelude::*;
 use crate::shape::bind_copy;
+use mxrt_kernels::elementwise::around;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -22,12 +23,8 @@ pub static OPS: &[OpDef] = &[OpDef {
             return bind_copy(attrs, signature);
         }
         let places = places(decimals);
-        let whole = !signature.inputs[0].dtype.is_float();
         dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-            let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
-            // Each step is rounded to the type, as in MXNet, but for whole numbers.
-            let step = |v: f64| if whole { v } else { T::from_f64(v).to_f64() };
-            out.iter_mut().zip(x).for_each(|(out, x)| *out = T::from_f64(around(x.to_f64(), places, step)));
+            around(call.par, places, elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
             Ok(())
         })))
     },
@@ -42,14 +39,6 @@ pub static OPS: &[OpDef] = &[OpDef {
 /// Decimal places within the range of all numbers.
 fn places(decimals: i64) -> i32 {
     decimals.clamp(-400, 400) as i32
-}
-
-/// A number rounded to decimal places by steps of a factor of 10. One that has fewer places is
-/// unchanged.
-fn around(x: f64, places: i32, step: impl Fn(f64) -> f64) -> f64 {
-    let shift = |x: f64, up: bool| (0..places.abs()).fold(x, |x, _| step(if up { x * 10.0 } else { x / 10.0 }));
-    let scaled = shift(x, places > 0);
-    if scaled.is_finite() { shift(scaled.round_ties_even(), places < 0) } else { x }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::questions::{bind_question, equals};
 use crate::prelude::*;
-use mxrt_kernels::elementwise::Binary;
+use mxrt_kernels::elementwise::{Binary, Question};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -12,7 +12,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     ignores_unknown_attrs: true,
     bind: |_, signature| {
         if signature.inputs[0].dtype == DType::Bool {
-            return bind_question(|x| x == 0.0, signature);
+            return bind_question(Question::Zero, signature);
         }
         dispatch!(signature.inputs[0].dtype, whole, T => Ok(kernel_fn(signature, move |call| {
             let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);

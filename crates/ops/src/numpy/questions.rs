@@ -1,7 +1,7 @@
 //! `_npi_isnan` and related operators: questions about every element.
 
 use crate::prelude::*;
-use mxrt_kernels::elementwise::{Binary, Unary};
+use mxrt_kernels::elementwise::{Binary, Question, Unary, ask};
 
 macro_rules! question {
     ($name:literal, $doc:literal, $answer:expr, $form:expr) => {
@@ -20,25 +20,25 @@ macro_rules! question {
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
-    question!("_npi_logical_not", "True where an element is 0.", |x| x == 0.0, equals(0.0)),
-    question!("_npi_isnan", "True where an element is NaN.", f64::is_nan, of(Unary::IsNan)),
-    question!("_npi_isinf", "True where an element is infinite.", f64::is_infinite, of(Unary::IsInf)),
+    question!("_npi_logical_not", "True where an element is 0.", Question::Zero, equals(0.0)),
+    question!("_npi_isnan", "True where an element is NaN.", Question::Nan, of(Unary::IsNan)),
+    question!("_npi_isinf", "True where an element is infinite.", Question::Infinite, of(Unary::IsInf)),
     question!(
         "_npi_isposinf",
         "True where an element is positive infinity.",
-        |x| x == f64::INFINITY,
+        Question::PositiveInfinity,
         equals(f64::INFINITY)
     ),
     question!(
         "_npi_isneginf",
         "True where an element is negative infinity.",
-        |x| x == f64::NEG_INFINITY,
+        Question::NegativeInfinity,
         equals(f64::NEG_INFINITY)
     ),
     question!(
         "_npi_isfinite",
         "True where an element is neither infinite nor NaN.",
-        f64::is_finite,
+        Question::Finite,
         of(Unary::IsFinite)
     ),
 ];
@@ -58,10 +58,9 @@ fn question_form(form: KernelForm, signature: &Signature<'_>) -> MaybeForm {
 }
 
 /// A kernel that asks something of every element.
-pub(super) fn bind_question(answer: fn(f64) -> bool, signature: &Signature<'_>) -> BoundKernel {
+pub(super) fn bind_question(question: Question, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.inputs[0].dtype, all, T => Ok(kernel_fn(signature, move |call| {
-        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<u8>(&mut call.outputs[0])?);
-        out.iter_mut().zip(x).for_each(|(out, x)| *out = answer(x.to_f64()).into());
+        ask(call.par, question, elements::<T>(&call.inputs[0])?, elements_mut::<u8>(&mut call.outputs[0])?);
         Ok(())
     })))
 }
