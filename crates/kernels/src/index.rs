@@ -64,11 +64,14 @@ pub fn take<T: Item, I: Element>(
     }
     let rows = (chunk_elems::<T>() / inner).max(1);
     par_chunks_mut(par, out, rows * inner, |i, out| {
-        for (j, out) in out.chunks_mut(inner).enumerate() {
-            let row = i * rows + j;
-            let place = mode.place(indices[row % indices.len()].to_i64(), n);
-            let start = (row / indices.len() * n + place) * inner;
+        let (mut block, mut k) = (i * rows / indices.len(), i * rows % indices.len());
+        for out in out.chunks_mut(inner) {
+            let start = (block * n + mode.place(indices[k].to_i64(), n)) * inner;
             out.copy_from_slice(&x[start..][..inner]);
+            k += 1;
+            if k == indices.len() {
+                (block, k) = (block + 1, 0);
+            }
         }
     });
     Ok(())
@@ -99,6 +102,12 @@ pub fn pick<T: Item, I: Element>(
     }
     let chunk = chunk_elems::<T>();
     par_chunks_mut(par, out, chunk, |i, out| {
+        if inner == 1 {
+            for ((out, x), index) in out.iter_mut().zip(x[i * chunk * n..].chunks_exact(n)).zip(&indices[i * chunk..]) {
+                *out = x[mode.place(index.to_i64(), n)];
+            }
+            return;
+        }
         for (j, out) in out.iter_mut().enumerate() {
             let at = i * chunk + j;
             let place = mode.place(indices[at].to_i64(), n);

@@ -3,10 +3,11 @@
 //! Where its size follows from arrays or attributes, memory comes from [`Par::memory`]: then it
 //! counts as in use, and the call fails where there is none. A `Vec` ends the process.
 
-use crate::par::Par;
+use crate::par::{Par, chunk_elems, par_chunks_mut};
 use bytemuck::Pod;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -103,12 +104,20 @@ impl<T: Copy> Scratch<T> {
     }
 
     /// Keeps what a function makes of elements.
-    pub fn map<S: Copy>(par: &dyn Par, from: &[S], function: impl Fn(S) -> T) -> Scratch<T> {
-        let made = Scratch::of_bytes(par, from.len());
-        for (i, element) in from.iter().enumerate() {
-            // SAFETY: there is room for as many.
-            unsafe { made.elements.add(i).write(function(*element)) };
-        }
+    pub fn map<S: Copy + Sync>(par: &dyn Par, from: &[S], function: impl Fn(S) -> T + Sync) -> Scratch<T>
+    where
+        T: Send,
+    {
+        let made = Scratch::<T>::of_bytes(par, from.len());
+        // SAFETY: the memory has room for as many elements, and nothing else uses it.
+        let room: &mut [MaybeUninit<T>] =
+            unsafe { std::slice::from_raw_parts_mut(made.elements.as_ptr().cast(), from.len()) };
+        let chunk = chunk_elems::<T>();
+        par_chunks_mut(par, room, chunk, |i, room| {
+            room.iter_mut().zip(&from[i * chunk..]).for_each(|(made, element)| {
+                made.write(function(*element));
+            });
+        });
         made
     }
 

@@ -4,6 +4,7 @@ use super::pixels::PixelCell;
 use super::tile::sign_flip;
 use super::{RoundTo, Rows};
 use crate::blocked::BlockedShape;
+use crate::element::Element;
 use crate::par::{Par, par_cells_mut};
 use crate::vectorize::vectorized;
 
@@ -60,6 +61,15 @@ vectorized! {
         for (to, byte) in to.iter_mut().zip(from.bytes) {
             let result = T::round_to((i32::from(*byte) - shift) as f32 * factor);
             *to = bytemuck::bytes_of(&result)[0] ^ flip;
+        }
+    }
+}
+
+vectorized! {
+    /// Numbers times a factor, rounded half to even.
+    pub fn scale_numbers[S: Element, T: RoundTo](from: &[S], factor: f32, to: &mut [T]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = T::round_to(from.to_f64() as f32 * factor);
         }
     }
 }

@@ -35,7 +35,7 @@ mod winograd;
 mod x86;
 
 pub use attention::{HeadProducts, Int8Attention};
-pub use concat::{JoinedPixels, join_pixels};
+pub use concat::{JoinedPixels, join_pixels, scale_numbers};
 pub use conv::{Int8Conv, Int8ConvOperands, PixelForm};
 pub use elementwise::{ScaledBytes, add, dequantize, quantize, requantize};
 pub use finish::{AddedBytes, EachSum, Epilogue, ScaledSums, SumsBlock, WholeSums};

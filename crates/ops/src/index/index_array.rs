@@ -2,7 +2,7 @@
 
 use super::ravel_multi_index::steps_and_extents;
 use crate::prelude::*;
-use mxrt_kernels::strides::contiguous;
+use mxrt_kernels::positions::own;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -36,14 +36,9 @@ fn axes(attrs: &Attrs, rank: usize) -> Result<Dims, OpError> {
 
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.clone();
-    let (axes, strides) = (axes(attrs, shape.len())?, contiguous(&shape));
+    let axes = axes(attrs, shape.len())?;
     Ok(kernel_fn(signature, move |call| {
-        let out = elements_mut::<i64>(&mut call.outputs[0])?;
-        for (i, out) in out.chunks_mut(axes.len().max(1)).enumerate() {
-            for (out, axis) in out.iter_mut().zip(&axes) {
-                *out = (i / strides[*axis].max(1) as usize % shape[*axis].max(1)) as i64;
-            }
-        }
+        own(call.par, &shape, &axes, elements_mut::<i64>(&mut call.outputs[0])?);
         Ok(())
     }))
 }

@@ -2,6 +2,7 @@
 
 use super::take::first_decides;
 use crate::prelude::*;
+use mxrt_kernels::positions::ravel;
 use mxrt_kernels::strides::contiguous;
 
 /// Rows of the table.
@@ -57,17 +58,9 @@ pub(super) fn steps_and_extents(shape: &[usize]) -> Vec<[usize; 2]> {
 }
 
 fn bind_ravel(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
-    let strides = contiguous(&shape(attrs)?);
+    let axes = steps_and_extents(&shape(attrs)?);
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-        let x = elements::<T>(&call.inputs[0])?;
-        let out = elements_mut::<T>(&mut call.outputs[0])?;
-        let count = out.len();
-        for (i, out) in out.iter_mut().enumerate() {
-            let position = strides.iter().enumerate().fold(0i64, |sum, (axis, step)| {
-                sum.wrapping_add(x[axis * count + i].to_i64().wrapping_mul(*step as i64))
-            });
-            *out = T::from_i64(position);
-        }
+        ravel(call.par, elements::<T>(&call.inputs[0])?, &axes, elements_mut::<T>(&mut call.outputs[0])?);
         Ok(())
     })))
 }

@@ -1,9 +1,9 @@
 //! `_unravel_index`: places as one number for each axis.
 
-use super::ravel_multi_index::{ATTRS, form, shape};
+use super::ravel_multi_index::{ATTRS, form, shape, steps_and_extents};
 use super::take::first_decides;
 use crate::prelude::*;
-use mxrt_kernels::strides::contiguous;
+use mxrt_kernels::positions::unravel;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -24,18 +24,9 @@ pub static OPS: &[OpDef] = &[OpDef {
 }];
 
 fn bind_unravel(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
-    let shape = shape(attrs)?;
-    let strides = contiguous(&shape);
+    let axes = steps_and_extents(&shape(attrs)?);
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-        let x = elements::<T>(&call.inputs[0])?;
-        let out = elements_mut::<T>(&mut call.outputs[0])?;
-        for (axis, out) in out.chunks_mut(x.len().max(1)).enumerate() {
-            let (step, size) = ((strides[axis] as i64).max(1), (shape[axis] as i64).max(1));
-            for (out, x) in out.iter_mut().zip(x) {
-                let place = x.to_i64() / step;
-                *out = T::from_i64(if axis == 0 { place } else { place % size });
-            }
-        }
+        unravel(call.par, elements::<T>(&call.inputs[0])?, &axes, elements_mut::<T>(&mut call.outputs[0])?);
         Ok(())
     })))
 }

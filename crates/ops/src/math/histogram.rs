@@ -1,6 +1,7 @@
 //! `_histogram`: how many elements fall into each of some bins.
 
 use crate::prelude::*;
+use mxrt_kernels::histogram;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -51,7 +52,8 @@ fn even_bins(attrs: &Attrs) -> Result<Option<(usize, [f64; 2])>, OpError> {
 
 fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let edges = match even_bins(shapes.attrs)? {
-        Some((count, _)) => Some(count.checked_add(1).ok_or_else(|| value_error("bin_cnt is too large"))?),
+        Some((count, _)) if count >= 0x7fff_ffff => return Err(value_error(format!("bin_cnt={count} is too large"))),
+        Some((count, _)) => Some(count + 1),
         None => match shapes.dims(1).as_deref() {
             None => None,
             Some([edges]) if edges.is_none_or(|n| n >= 2) => *edges,
@@ -70,44 +72,22 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         let ([data, bins @ ..], [counts, edges]) = (call.inputs, &mut *call.outputs) else { return Err(wrong_arity()) };
         let (data, edges) = (elements::<T>(data)?, elements_mut::<T>(edges)?);
         let counts = elements_mut::<i64>(counts)?;
-        counts.fill(0);
         let last = counts.len();
         match (even, bins.first()) {
             (Some((_, [low, high])), _) => {
                 for (i, edge) in edges.iter_mut().enumerate() {
                     *edge = T::from_f64((high * i as f64 + (last - i) as f64 * low) / last as f64);
                 }
-                let place = |v: &T| even_bin(*v, low, high, edges);
-                data.iter().filter_map(place).for_each(|bin| counts[bin] += 1);
+                histogram::even(call.par, data, [low, high], edges, counts);
             }
             (None, Some(bins)) => {
                 edges.copy_from_slice(elements(bins)?);
-                let (low, high) = (edges[0], edges[last]);
-                for v in data.iter().filter(|v| **v >= low && **v <= high) {
-                    let above = edges.iter().take_while(|edge| *v >= **edge).count();
-                    counts[above.clamp(1, last) - 1] += 1;
-                }
+                histogram::uneven(call.par, data, edges, counts);
             }
             (None, None) => return Err(wrong_arity()),
         }
         Ok(())
     })))
-}
-
-/// The bin of a number: a guess that is set right by the edges, which are rounded to the dtype.
-fn even_bin<T: Element>(v: T, low: f64, high: f64, edges: &[T]) -> Option<usize> {
-    let (number, count) = (v.to_f64(), edges.len() - 1);
-    if !(number >= low && number <= high) || count == 0 {
-        return None;
-    }
-    let mut bin = (((number - low) * count as f64 / (high - low)) as usize).min(count - 1);
-    if v < edges[bin] && bin > 0 {
-        bin -= 1;
-    }
-    if v >= edges[bin + 1] && bin != count - 1 {
-        bin += 1;
-    }
-    Some(bin)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `_npi_ediff1d`: differences of neighbours, with what is put before and after them.
 
 use crate::prelude::*;
+use mxrt_kernels::elementwise::{self, Binary};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -45,9 +46,18 @@ pub static OPS: &[OpDef] = &[OpDef {
                 (false, None) => Ok(&[][..]),
             };
             let (before, after) = (end(0)?, end(1)?);
-            let differences = x.windows(2).map(|pair| pair[1].minus(pair[0]));
-            let all = before.iter().copied().chain(differences).chain(after.iter().copied());
-            elements_mut::<T>(&mut call.outputs[0])?.iter_mut().zip(all).for_each(|(out, v)| *out = v);
+            let out = elements_mut::<T>(&mut call.outputs[0])?;
+            let count = x.len().saturating_sub(1);
+            if out.len() != before.len() + count + after.len() {
+                return Err(wrong_arity());
+            }
+            let (first, rest) = out.split_at_mut(before.len());
+            let (differences, last) = rest.split_at_mut(count);
+            first.copy_from_slice(before);
+            last.copy_from_slice(after);
+            if count > 0 {
+                elementwise::binary(call.par, Binary::Sub, &x[1..], &x[..count], differences);
+            }
             Ok(())
         })))
     },

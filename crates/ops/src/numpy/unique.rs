@@ -140,7 +140,14 @@ impl Found {
         };
         let count = if ranks.is_empty() { 0 } else { n };
         let mut places = Scratch::collect(par, count, 0..count);
-        places.sort_unstable_by(|a, b| order(*a, *b).then(a.cmp(b)));
+        if outer * inner == 1 {
+            // Pairs are sorted without a look at the ranks for each comparison.
+            let mut pairs = Scratch::collect(par, count, ranks.iter().copied().zip(0..count));
+            pairs.sort_unstable();
+            places.iter_mut().zip(&*pairs).for_each(|(place, (_, of_pair))| *place = *of_pair);
+        } else {
+            places.sort_unstable_by(|a, b| order(*a, *b).then(a.cmp(b)));
+        }
         let starts = |i: usize| i == 0 || order(places[i - 1], places[i]).is_ne();
         let different = (0..count).filter(|i| starts(*i)).count();
         let mut groups = Scratch::filled(par, different, (0, 0));

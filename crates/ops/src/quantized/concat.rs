@@ -4,7 +4,8 @@ use super::{Range, WITH_RANGE, bytes_of, dispatch_bytes, infer_float_ranges, sca
 use crate::blocked::quantized_concat::concat_form;
 use crate::prelude::*;
 use crate::shape::concat::infer_joined;
-use mxrt_kernels::int8::RoundTo;
+use mxrt_kernels::int8::scale_numbers;
+use mxrt_kernels::par::{chunk_rows, par_chunks_mut};
 use mxrt_tensor::TensorRef;
 
 /// Rows of the table.
@@ -65,13 +66,21 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     dispatch_bytes!(dtype, T => Ok(costed_kernel_fn("concat", elementwise_ns(signature, 500), move |call| {
         let (ranges, all) = ranges(call.inputs, arrays)?;
         let to = elements_mut::<T>(&mut call.outputs[0])?;
-        let row = to.len() / outer.max(1);
+        let row = (to.len() / outer.max(1)).max(1);
+        let rows = chunk_rows::<T>(row);
         let mut start = 0;
         for (array, range) in call.inputs[..arrays].iter().zip(ranges) {
             let len = array.shape[axis] * inner;
             let factor = scale(dtype, all) / scale(array.dtype, range);
-            let places = to.chunks_exact_mut(row.max(1)).map(|row| &mut row[start..start + len]);
-            copy_scaled(array, len, factor, places)?;
+            dispatch_bytes!(array.dtype, S => {
+                let from = elements::<S>(array)?;
+                par_chunks_mut(call.par, to, rows * row, |chunk, to| {
+                    for (to, from) in to.chunks_exact_mut(row).zip(from[chunk * rows * len..].chunks_exact(len.max(1))) {
+                        scale_numbers(from, factor, &mut to[start..start + len]);
+                    }
+                });
+                Ok(())
+            })?;
             start += len;
         }
         store_range(all, call.outputs)
@@ -86,21 +95,4 @@ pub(crate) fn ranges(inputs: &[TensorRef<'_>], arrays: usize) -> Result<(Vec<Ran
         .iter()
         .fold(Range { min: 0.0, max: 0.0 }, |all, r| Range { min: all.min.min(r.min), max: all.max.max(r.max) });
     Ok((ranges, all))
-}
-
-/// Copies rows of integers to their places, multiplied where the steps differ.
-fn copy_scaled<'o, T: RoundTo + Element + 'o>(
-    array: &TensorRef<'_>,
-    len: usize,
-    factor: f32,
-    places: impl Iterator<Item = &'o mut [T]>,
-) -> Result<(), OpError> {
-    dispatch_bytes!(array.dtype, S => {
-        for (place, from) in places.zip(elements::<S>(array)?.chunks_exact(len.max(1))) {
-            for (to, from) in place.iter_mut().zip(from) {
-                *to = T::round_to(from.to_f64() as f32 * factor);
-            }
-        }
-        Ok(())
-    })
 }

@@ -2,6 +2,7 @@
 
 use super::{INPUTS, TimeSteps, USE_LENGTH, data_decides, infer_lengths};
 use crate::prelude::*;
+use mxrt_kernels::par::{chunk_rows, par_chunks_mut};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -31,16 +32,17 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let steps = TimeSteps::new(attrs, signature)?;
     let value = attrs.float("value");
     dispatch!(signature.inputs[0].dtype, numeric, T => Ok(kernel_fn(signature, move |call| {
-        copy_first(call)?;
         let lengths = steps.lengths(call)?;
-        let value = [T::from_f64(value)];
-        let value: &[u8] = bytemuck::cast_slice(&value);
-        let out = call.outputs[0].bytes_mut();
-        for (n, length) in lengths.iter().copied().enumerate() {
-            for t in length..steps.time {
-                out[steps.at(t, n)].chunks_mut(value.len()).for_each(|v| v.copy_from_slice(value));
+        let value = T::from_f64(value);
+        let (x, out) = (elements::<T>(&call.inputs[0])?, elements_mut::<T>(&mut call.outputs[0])?);
+        let inner = steps.bytes / size_of::<T>();
+        let rows = chunk_rows::<T>(inner);
+        par_chunks_mut(call.par, out, rows * inner.max(1), |i, out| {
+            let steps = (i * rows..).map(|row| steps.place(row));
+            for ((out, x), [t, n]) in out.chunks_mut(inner).zip(x[i * rows * inner..].chunks(inner)).zip(steps) {
+                if t < lengths[n] { out.copy_from_slice(x) } else { out.fill(value) }
             }
-        }
+        });
         Ok(())
     })))
 }

@@ -82,6 +82,11 @@ impl TimeSteps {
         KernelForm::Sequence { kind, size: [self.time, self.batch], inner, batch_first: self.axis == 1 }
     }
 
+    /// Step and sequence of a row of data.
+    fn place(&self, row: usize) -> [usize; 2] {
+        if self.axis == 0 { [row / self.batch, row % self.batch] } else { [row % self.time, row / self.time] }
+    }
+
     /// The bytes of step `t` of sequence `n`.
     fn at(&self, t: usize, n: usize) -> std::ops::Range<usize> {
         let index = if self.axis == 0 { t * self.batch + n } else { n * self.time + t };

@@ -1,8 +1,8 @@
 //! `_npx_nonzero`: the places of elements that are not 0.
 
-use super::places_of;
 use crate::index::where_op::{check_truths, truths};
 use crate::prelude::*;
+use mxrt_kernels::positions;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -20,7 +20,7 @@ pub static OPS: &[OpDef] = &[OpDef {
     rewrites: &Rewrites {
         shapes_of_contents: Some(|par, _, inputs| {
             let [x] = inputs else { return Err(wrong_arity()) };
-            let count = truths(par, x)?.iter().filter(|t| **t != 0).count();
+            let count = positions::count(par, &truths(par, x)?);
             Ok(vec![Shape::new(&[count, x.shape.len().max(1)])])
         }),
         ..Rewrites::NONE
@@ -32,19 +32,13 @@ fn bind_nonzero(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     check_truths(signature.inputs[0].dtype)?;
     Ok(kernel_fn(signature, |call| {
         let x = &call.inputs[0];
-        let found = places_of(call.par, &truths(call.par, x)?);
+        let marks = truths(call.par, x)?;
         let rank = x.shape.len().max(1);
         let out = elements_mut::<i64>(&mut call.outputs[0])?;
-        if out.len() != found.len() * rank {
+        if out.len() != positions::count(call.par, &marks) * rank {
             return Err(value_error("the input has another number of elements that are not 0 than rows come out"));
         }
-        for (row, place) in out.chunks_mut(rank).zip(found.iter()) {
-            let mut rest = *place;
-            for (index, n) in row.iter_mut().rev().zip(x.shape.iter().rev().chain([&1])) {
-                *index = (rest % n.max(&1)) as i64;
-                rest /= n.max(&1);
-            }
-        }
+        positions::nonzero(call.par, &marks, x.shape, out);
         Ok(())
     }))
 }
