@@ -7,7 +7,7 @@ mod double;
 mod sines;
 mod special;
 
-pub use double::{exp_f64, ln_f64, tanh_f64};
+pub use double::{cos_f64, exp_f64, expm1_f64, ln_f64, tanh_f64};
 pub use sines::{cos_f32, far_cos_f32, far_sin_f32, sin_f32};
 pub use special::{erfinv, erfinv_f32, gamma_f32};
 

@@ -70,10 +70,11 @@ fn errors_of_functions_are_those_that_are_stated() {
 #[test]
 fn errors_in_double_precision_are_those_that_are_stated() {
     type Row = (&'static str, [f64; 2], fn(f64) -> f64, fn(f64) -> f64, f64);
-    let rows: [Row; 3] = [
+    let rows: [Row; 4] = [
         ("exp", [-708.0, 709.7], exp_f64, f64::exp, 1.6),
         ("ln", [1e-307, 1e308], ln_f64, f64::ln, 1.5),
         ("tanh", [-30.0, 30.0], tanh_f64, f64::tanh, 3.5),
+        ("expm1", [-45.0, 709.7], expm1_f64, f64::exp_m1, 3.0),
     ];
     for (name, [low, high], function, reference, most) in rows {
         let top = f64::max(low.abs(), high.abs()).to_bits();
@@ -91,7 +92,12 @@ fn errors_in_double_precision_are_those_that_are_stated() {
     assert!(ln_f64(-1.0).is_nan() && (ln_f64(5e-324) - 5e-324f64.ln()).abs() < 1e-12);
     assert_eq!([tanh_f64(f64::INFINITY), tanh_f64(-50.0), tanh_f64(1e-300)], [1.0, -1.0, 1e-300]);
     assert!(tanh_f64(-0.0).is_sign_negative());
-    assert!([exp_f64, ln_f64, tanh_f64].iter().all(|f| f(f64::NAN).is_nan()));
+    for i in -60_000..60_000 {
+        let x = f64::from(i) * 1e-3;
+        assert!((cos_f64(x) - x.cos()).abs() <= 1.7e-16, "cos({x}) = {}, expected {}", cos_f64(x), x.cos());
+    }
+    assert!(expm1_f64(-0.0).is_sign_negative() && expm1_f64(1e-300) == 1e-300 && expm1_f64(-50.0) == -1.0);
+    assert!([exp_f64, ln_f64, tanh_f64, cos_f64, expm1_f64].iter().all(|f| f(f64::NAN).is_nan()));
 }
 
 #[test]

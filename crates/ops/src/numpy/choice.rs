@@ -4,7 +4,7 @@ use super::random::CTX;
 use crate::prelude::*;
 use crate::random::key;
 use mxrt_engine::FailureKind;
-use mxrt_kernels::random::{Stream, distinct_places};
+use mxrt_kernels::random::{Formula, Stream, distinct_places, fill_integers};
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[OpDef {
@@ -46,7 +46,10 @@ pub static OPS: &[OpDef] = &[OpDef {
             let out = elements_mut::<i64>(&mut call.outputs[0])?;
             let stream = |i: usize| Stream::new(seed, at, i as u64);
             match (&weights, replace) {
-                (None, true) => out.iter_mut().enumerate().for_each(|(i, out)| *out = any_place(n, stream(i)) as i64),
+                (None, true) if n <= MOST_IN_DOUBLE => {
+                    Formula::Whole.fill_alike(call.par, seed, at, [n as f64, 0.0], out)
+                }
+                (None, true) => fill_integers(call.par, seed, at, 0, n as i64, out),
                 (None, false) => distinct_places(call.par, seed, at, n, out),
                 (Some(weights), _) => draw_weighted(call.par, weights, replace, out, stream)?,
             }
@@ -94,13 +97,6 @@ pub fn weights_error(wrong: Option<f64>, weights: usize) -> OpError {
 
 /// Places up to which one is made of 53 bits; any number of them for more.
 const MOST_IN_DOUBLE: usize = 1 << 40;
-
-fn any_place(n: usize, mut stream: Stream) -> usize {
-    match n {
-        0..=MOST_IN_DOUBLE => ((stream.uniform() * n as f64) as usize).min(n - 1),
-        _ => stream.below(n as u64) as usize,
-    }
-}
 
 fn draw_weighted(
     par: &dyn Par,

@@ -3,7 +3,8 @@
 
 use crate::prelude::*;
 use mxrt_engine::FailureKind;
-use mxrt_kernels::random::{Stream, fill};
+use mxrt_kernels::random::{Formula, Stream, fill};
+use mxrt_kernels::{Element, Par};
 
 pub mod density;
 pub mod density_dirichlet;
@@ -55,23 +56,23 @@ impl Distribution {
         }
     }
 
-    /// One number. Distributions with one parameter ignore the second. Parameters that make no
-    /// distribution give NaN, or what the formula gives.
-    pub fn draw(self, a: f64, b: f64, stream: &mut Stream) -> f64 {
+    /// How its numbers are made. Distributions with one parameter ignore the second. Parameters that
+    /// make no distribution give NaN, or what the method gives.
+    pub fn method(self) -> Method {
         match self {
-            Distribution::Uniform => a + (b - a) * stream.uniform(),
-            Distribution::Normal => a + b * stream.normal(),
-            Distribution::Gamma => b * stream.gamma(a),
-            Distribution::Exponential => stream.exponential() / a,
-            Distribution::Poisson => stream.poisson(a),
-            Distribution::NegativeBinomial => {
+            Distribution::Uniform => Method::Formula(Formula::Uniform),
+            Distribution::Normal => Method::Formula(Formula::Normal),
+            Distribution::Gamma => Method::Draw(|a, b, stream| b * stream.gamma(a)),
+            Distribution::Exponential => Method::Formula(Formula::Exponential),
+            Distribution::Poisson => Method::Draw(|a, _, stream| stream.poisson(a)),
+            Distribution::NegativeBinomial => Method::Draw(|a, b, stream| {
                 let rate = stream.gamma(a) * (1.0 - b) / b;
                 stream.poisson(rate)
-            }
-            Distribution::GeneralizedNegativeBinomial => {
+            }),
+            Distribution::GeneralizedNegativeBinomial => Method::Draw(|a, b, stream| {
                 let rate = if b == 0.0 { a } else { stream.gamma(1.0 / b) * b * a };
                 stream.poisson(rate)
-            }
+            }),
         }
     }
 
@@ -99,6 +100,36 @@ impl Distribution {
     }
 }
 
+/// How the numbers of a distribution with up to two parameters are made.
+#[derive(Clone, Copy)]
+pub(crate) enum Method {
+    /// by a formula, in vectors
+    Formula(Formula),
+    /// one by one
+    Draw(fn(f64, f64, &mut Stream) -> f64),
+}
+
+impl Method {
+    /// Fills `out`. `parameters` writes those of as many elements as it is given room for, from the
+    /// one of this number on.
+    pub fn fill<T: Element>(
+        self,
+        par: &dyn Par,
+        RandomKey { seed, position }: RandomKey,
+        out: &mut [T],
+        parameters: impl Fn(usize, [&mut [f64]; 2]) + Sync,
+    ) {
+        match self {
+            Method::Formula(formula) => formula.fill(par, seed, position, out, parameters),
+            Method::Draw(draw) => fill(par, seed, position, out, |i, stream| {
+                let (mut a, mut b) = ([0.0], [0.0]);
+                parameters(i, [&mut a, &mut b]);
+                draw(a[0], b[0], stream)
+            }),
+        }
+    }
+}
+
 /// This execution's piece of the random stream.
 pub(crate) fn key(call: &KernelCall<'_, '_>) -> Result<RandomKey, OpError> {
     call.random.ok_or_else(|| value_error("a random operator was run without a random stream"))
@@ -121,9 +152,12 @@ pub(crate) fn constant_form(distribution: Distribution, a: f64, b: f64, signatur
 pub(crate) fn bind_constant(distribution: Distribution, a: f64, b: f64, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(signature.outputs[0].dtype, float, T => Ok(kernel_fn(signature, move |call| {
         distribution.check(a, b)?;
-        let RandomKey { seed, position } = key(call)?;
+        let key = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
-        fill(call.par, seed, position, out, |_, stream| distribution.draw(a, b, stream));
+        distribution.method().fill(call.par, key, out, |_, [first, second]| {
+            first.fill(a);
+            second.fill(b);
+        });
         Ok(())
     })))
 }

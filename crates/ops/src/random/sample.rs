@@ -3,7 +3,6 @@
 
 use super::{Distribution, key};
 use crate::prelude::*;
-use mxrt_kernels::random::fill;
 
 const ATTRS: &[AttrDef] = &[
     AttrDef::new("shape", AttrKind::Shape, "()", "Shape drawn for every element of the parameters."),
@@ -97,6 +96,17 @@ fn form(distribution: Distribution, signature: &Signature<'_>) -> MaybeForm {
     for_floats(signature.outputs[0].dtype, form)
 }
 
+/// Numbers of which each comes `each` times, from place `first` on.
+fn repeated(numbers: &[f64], each: usize, first: usize, mut out: &mut [f64]) {
+    let mut at = first;
+    while !out.is_empty() {
+        let run = (each - at % each).min(out.len());
+        let (same, rest) = out.split_at_mut(run);
+        same.fill(numbers[at / each]);
+        (at, out) = (at + run, rest);
+    }
+}
+
 fn bind(distribution: Distribution, signature: &Signature<'_>) -> BoundKernel {
     let each = drawn_for_each(signature);
     let to = signature.outputs[0].dtype;
@@ -104,9 +114,11 @@ fn bind(distribution: Distribution, signature: &Signature<'_>) -> BoundKernel {
     dispatch!(to, float, T => Ok(kernel_fn(signature, move |call| {
         let a = floats(call.par, &call.inputs[0])?;
         let b = if distribution.has_two() { &floats(call.par, &call.inputs[1])? } else { &a };
-        let RandomKey { seed, position } = key(call)?;
+        let key = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
-        fill(call.par, seed, position, out, |i, stream| distribution.draw(a[i / each], b[i / each], stream));
+        distribution.method().fill(call.par, key, out, |first, given| {
+            given.into_iter().zip([&a, b]).for_each(|(given, numbers)| repeated(numbers, each, first, given));
+        });
         Ok(())
     })))
 }

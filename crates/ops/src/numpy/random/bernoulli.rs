@@ -1,10 +1,10 @@
 //! `_npi_bernoulli`: events with given probabilities.
 
-use super::{CTX, SIZE, infer_shape, position, required};
+use super::{CTX, SIZE, infer_shape, required, write_parameters};
 use crate::prelude::*;
 use crate::random::key;
 use mxrt_engine::FailureKind;
-use mxrt_kernels::random::fill;
+use mxrt_kernels::random::Formula;
 use mxrt_kernels::strides::broadcast;
 
 /// Rows of the table.
@@ -46,11 +46,11 @@ pub static OPS: &[OpDef] = &[OpDef {
             if let Some(wrong) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
                 return Err(OpError::new(FailureKind::Value, format!("{wrong} is not a probability")));
             }
-            let RandomKey { seed, position: at } = key(call)?;
+            let RandomKey { seed, position } = key(call)?;
             let out = elements_mut::<T>(&mut call.outputs[0])?;
-            fill(call.par, seed, at, out, |place, stream| {
-                let p = if number.is_some() { probabilities[0] } else { probabilities[position(place, &shape, &steps)] };
-                f64::from(u8::from(stream.uniform() < p))
+            let values = [(probabilities, number.is_none().then_some(&steps[..]))];
+            Formula::Event.fill(call.par, seed, position, out, |first, given| {
+                write_parameters(&values, &shape, first, given);
             });
             Ok(())
         })))

@@ -2,7 +2,8 @@
 
 use super::{CTX, Family, SIZE, arrays, bind, distribution, infer_shape, required, with_noise};
 use crate::prelude::*;
-use mxrt_kernels::random::Stream;
+use crate::random::Method;
+use mxrt_kernels::random::Formula;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -12,7 +13,7 @@ pub static OPS: &[OpDef] = &[
         &[LOW, HIGH, SIZE, CTX, DTYPE],
         false,
         |_| None,
-        uniform,
+        Method::Formula(Formula::Uniform),
         "Numbers drawn uniformly from a range."
     ),
     distribution!(
@@ -21,7 +22,7 @@ pub static OPS: &[OpDef] = &[
         &[LOW, HIGH, SIZE, CTX, DTYPE],
         true,
         |_| None,
-        uniform,
+        Method::Formula(Formula::Uniform),
         "Numbers drawn uniformly from ranges, size times for each."
     ),
     with_noise!(
@@ -30,7 +31,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX, DTYPE],
         false,
         |p| negative("scale must not be negative", p[1]),
-        normal,
+        Method::Formula(Formula::Normal),
         "Numbers drawn from normal distributions."
     ),
     with_noise!(
@@ -39,7 +40,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX, DTYPE],
         true,
         |p| negative("scale must not be negative", p[1]),
-        normal,
+        Method::Formula(Formula::Normal),
         "Numbers drawn from normal distributions, size times for each."
     ),
     distribution!(
@@ -48,7 +49,7 @@ pub static OPS: &[OpDef] = &[
         &[required("shape", "Shape; an array if None."), SCALE, SIZE, CTX, DTYPE],
         false,
         |p| not_positive("shape must be positive", p[0]).or(not_positive("scale must be positive", p[1])),
-        |p, stream| p[1] * stream.gamma(p[0]),
+        Method::Draw(|shape, scale, stream| scale * stream.gamma(shape)),
         "Numbers drawn from gamma distributions."
     ),
     distribution!(
@@ -57,10 +58,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[1]),
-        |p, stream| {
-            let u = open(stream);
-            p[0] + p[1] * (u.ln() - (-u).ln_1p())
-        },
+        Method::Formula(Formula::Logistic),
         "Numbers drawn from logistic distributions."
     ),
     distribution!(
@@ -69,7 +67,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[1]),
-        |p, stream| p[0] - p[1] * (-open(stream).ln()).ln(),
+        Method::Formula(Formula::Gumbel),
         "Numbers drawn from Gumbel distributions."
     ),
     with_noise!(
@@ -78,7 +76,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("scale", "1", "Scale; an array if None."), SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[0]),
-        |p, stream| p[0] * (2.0 * stream.exponential()).sqrt(),
+        Method::Formula(Formula::Rayleigh),
         "Numbers drawn from Rayleigh distributions."
     ),
     with_noise!(
@@ -87,7 +85,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("scale", "1", "Scale; an array if None."), SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[0]),
-        |p, stream| p[0] * stream.exponential(),
+        Method::Formula(Formula::Scaled),
         "Numbers drawn from exponential distributions."
     ),
     with_noise!(
@@ -96,7 +94,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("a", "None", "Shape; an array if None."), SIZE, CTX],
         false,
         |p| not_positive("a must be positive", p[0]),
-        |p, stream| stream.exponential().powf(1.0 / p[0]),
+        Method::Formula(Formula::Weibull),
         "Numbers drawn from Weibull distributions of scale 1."
     ),
     with_noise!(
@@ -105,7 +103,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("a", "None", "Shape; an array if None."), SIZE, CTX],
         false,
         |p| not_positive("a must be positive", p[0]),
-        |p, stream| (stream.exponential() / p[0]).exp_m1(),
+        Method::Formula(Formula::Pareto),
         "Numbers drawn from Pareto distributions of the second kind."
     ),
     distribution!(
@@ -114,7 +112,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("a", "None", "Exponent, plus 1; an array if None."), SIZE],
         false,
         |p| not_positive("a must be positive", p[0]),
-        |p, stream| (-stream.exponential() / p[0]).exp(),
+        Method::Formula(Formula::Power),
         "Numbers between 0 and 1 drawn from power distributions."
     ),
 ];
@@ -132,24 +130,6 @@ fn negative(what: &'static str, value: f64) -> Option<&'static str> {
 
 fn not_positive(what: &'static str, value: f64) -> Option<&'static str> {
     (value <= 0.0).then_some(what)
-}
-
-/// A number above 0 and below 1.
-fn open(stream: &mut Stream) -> f64 {
-    loop {
-        let u = stream.uniform();
-        if u > 0.0 {
-            return u;
-        }
-    }
-}
-
-fn uniform(p: &[f64], stream: &mut Stream) -> f64 {
-    p[0] + (p[1] - p[0]) * stream.uniform()
-}
-
-fn normal(p: &[f64], stream: &mut Stream) -> f64 {
-    p[0] + p[1] * stream.normal()
 }
 
 const LOW: AttrDef = required("low", "Lower end; an array if None.");

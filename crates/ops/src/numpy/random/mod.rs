@@ -5,9 +5,8 @@ pub mod distributions;
 
 use super::select::common_shape;
 use crate::prelude::*;
-use crate::random::key;
+use crate::random::{Method, key};
 use mxrt_engine::FailureKind;
-use mxrt_kernels::random::{Stream, fill};
 use mxrt_kernels::strides::{broadcast, contiguous};
 
 const SIZE: AttrDef =
@@ -19,12 +18,13 @@ struct Family {
     names: &'static [&'static str],
     /// whether every element of `size` is an array of the shape of the parameters
     each: bool,
+    /// what is wrong with some parameters; each of them is judged alone
     check: fn(&[f64]) -> Option<&'static str>,
-    draw: fn(&[f64], &mut Stream) -> f64,
+    method: Method,
 }
 
 macro_rules! distribution {
-    ($name:literal, [$($parameter:literal)*], $attrs:expr, $each:literal, $check:expr, $draw:expr, $doc:literal) => {
+    ($name:literal, [$($parameter:literal)*], $attrs:expr, $each:literal, $check:expr, $method:expr, $doc:literal) => {
         OpDef {
             name: $name,
             doc: $doc,
@@ -37,7 +37,7 @@ macro_rules! distribution {
             },
             bind: |attrs, signature| {
                 const FAMILY: Family =
-                    Family { names: &[$($parameter),*], each: $each, check: $check, draw: $draw };
+                    Family { names: &[$($parameter),*], each: $each, check: $check, method: $method };
                 bind(&FAMILY, attrs, signature)
             },
             random: true,
@@ -118,14 +118,60 @@ fn parameters(family: &Family, attrs: &Attrs, signature: &Signature<'_>) -> Resu
     Ok(parameters)
 }
 
-/// The position in an array that is broadcast to a shape.
-fn position(mut place: usize, shape: &[usize], steps: &[isize]) -> usize {
-    let mut at = 0;
-    for (n, step) in shape.iter().zip(steps).rev() {
-        at += place % n * step.unsigned_abs();
-        place /= n;
+/// The elements of an array that is broadcast to a shape, from place `first` of it on.
+fn broadcast_from(numbers: &[f64], shape: &[usize], steps: &[isize], first: usize, mut out: &mut [f64]) {
+    let (last, step) = (shape.last().map_or(1, |n| *n), steps.last().map_or(0, |step| step.unsigned_abs()));
+    let mut place = first;
+    while !out.is_empty() {
+        let (mut row, column) = (place / last, place % last);
+        let mut at = column * step;
+        for (n, step) in shape.iter().zip(steps).rev().skip(1) {
+            at += row % n * step.unsigned_abs();
+            row /= n;
+        }
+        let (run, rest) = out.split_at_mut((last - column).min(out.len()));
+        match step {
+            0 => run.fill(numbers[at]),
+            1 => run.copy_from_slice(&numbers[at..at + run.len()]),
+            _ => run.iter_mut().zip(numbers[at..].iter().step_by(step)).for_each(|(out, v)| *out = *v),
+        }
+        (place, out) = (place + run.len(), rest);
     }
-    at
+}
+
+/// The numbers of a parameter, and the steps in which an array is read.
+type Values<'a> = (Scratch<f64>, Option<&'a [isize]>);
+
+/// Writes the parameters of elements from place `first` on.
+fn write_parameters(values: &[Values<'_>], shape: &[usize], first: usize, out: [&mut [f64]; 2]) {
+    for (out, (numbers, steps)) in out.into_iter().zip(values) {
+        match steps {
+            Some(steps) => broadcast_from(numbers, shape, steps, first, out),
+            None => out.fill(numbers[0]),
+        }
+    }
+}
+
+/// Checks the parameters. The error names those of the first place that has wrong ones.
+fn check(family: &Family, values: &[Values<'_>], shape: &Shape) -> Result<(), OpError> {
+    let is_wrong = |i: usize, number: f64| {
+        let mut p = [1.0; 2];
+        p[i] = number;
+        (family.check)(&p).is_some()
+    };
+    if !values.iter().enumerate().any(|(i, (numbers, _))| numbers.iter().any(|number| is_wrong(i, *number))) {
+        return Ok(());
+    }
+    for place in 0..shape.size() {
+        let (mut a, mut b) = ([0.0], [0.0]);
+        write_parameters(values, shape, place, [&mut a, &mut b]);
+        let p = [a[0], b[0]];
+        if let Some(wrong) = (family.check)(&p) {
+            let given = p[..family.names.len()].iter().map(f64::to_string).collect::<Vec<_>>().join(" and ");
+            return Err(OpError::new(FailureKind::Value, format!("{wrong}, got {given}")));
+        }
+    }
+    Ok(())
 }
 
 fn bind(family: &'static Family, attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
@@ -137,25 +183,13 @@ fn bind(family: &'static Family, attrs: &Attrs, signature: &Signature<'_>) -> Bo
         for parameter in &parameters {
             values.push(match parameter {
                 Parameter::Number(number) => (Scratch::filled(call.par, 1, *number), None),
-                Parameter::Array(input, steps) => (floats(call.par, &call.inputs[*input])?, Some(steps)),
+                Parameter::Array(input, steps) => (floats(call.par, &call.inputs[*input])?, Some(&steps[..])),
             });
         }
-        let RandomKey { seed, position: at } = key(call)?;
-        let of = |place: usize| -> [f64; 2] {
-            let value = |i: usize| match values.get(i) {
-                Some((numbers, None)) => numbers[0],
-                Some((numbers, Some(steps))) => numbers[position(place, &shape, steps)],
-                None => 0.0,
-            };
-            [value(0), value(1)]
-        };
-        if let Some((place, wrong)) = (0..shape.size()).find_map(|i| Some((i, (family.check)(&of(i))?))) {
-            let p = of(place);
-            let message = format!("{wrong}, got {}", p[..family.names.len()].iter().map(f64::to_string).collect::<Vec<_>>().join(" and "));
-            return Err(OpError::new(FailureKind::Value, message));
-        }
+        check(family, &values, &shape)?;
+        let key = key(call)?;
         let out = elements_mut::<T>(&mut call.outputs[0])?;
-        fill(call.par, seed, at, out, |place, stream| (family.draw)(&of(place), stream));
+        family.method.fill(call.par, key, out, |first, given| write_parameters(&values, &shape, first, given));
         Ok(())
     })))
 }

@@ -4,9 +4,16 @@
 //! Philox4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1,
 //! 2, 3" (SC 2011).
 
+mod formula;
+mod lanes;
+mod places;
+
+pub use formula::{Formula, fill_integers};
+pub use places::{distinct_places, permutation, shuffle, unique_log_uniform};
+
 use crate::element::Element;
+use crate::math::{cos_f64, ln_f64};
 use crate::par::{Par, chunk_elems, par_chunks_mut};
-use crate::scratch::Scratch;
 
 /// One block of Philox4x32-10.
 pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
@@ -60,18 +67,19 @@ impl Stream {
 
     /// Uniform in [0, 1), with 53 bits.
     pub fn uniform(&mut self) -> f64 {
-        (self.next_u64() >> 11) as f64 * (1.0 / 9007199254740992.0)
+        let (low, high) = (self.next_u32(), self.next_u32());
+        uniform(low, high)
     }
 
     /// Normal with mean 0 and deviation 1 (Box and Muller, one of the pair).
     pub fn normal(&mut self) -> f64 {
         let (u, v) = (self.uniform(), self.uniform());
-        (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        normal(u, v)
     }
 
     /// Exponential with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        -(1.0 - self.uniform()).ln()
+        exponential(self.uniform())
     }
 
     /// Gamma with shape `alpha` > 0 (0 for 0, else NaN) and scale 1: G. Marsaglia, W. Tsang, "A simple
@@ -170,6 +178,25 @@ impl Stream {
     }
 }
 
+/// Uniform in [0, 1), of 64 random bits.
+#[inline(always)]
+fn uniform(low: u32, high: u32) -> f64 {
+    // Both parts and their sum are exact.
+    (f64::from(high) * 2_097_152.0 + f64::from(low >> 11)) * (1.0 / 9_007_199_254_740_992.0)
+}
+
+/// Normal with mean 0 and deviation 1 (Box and Muller, one of the pair), of two uniform numbers.
+#[inline(always)]
+fn normal(u: f64, v: f64) -> f64 {
+    (2.0 * exponential(u)).sqrt() * cos_f64(std::f64::consts::TAU * v)
+}
+
+/// Exponential with mean 1, of a uniform number.
+#[inline(always)]
+fn exponential(u: f64) -> f64 {
+    -ln_f64(1.0 - u)
+}
+
 /// The number of successes in a few expected ones: `trials * p` below 10. The trials between two
 /// successes are drawn, not each trial.
 fn few_successes(stream: &mut Stream, trials: f64, p: f64) -> f64 {
@@ -201,110 +228,6 @@ pub fn fill<T: Element>(
     });
 }
 
-/// Integers, uniform in low..high; `low` where the range is empty.
-pub fn fill_integers<T: Element>(par: &dyn Par, seed: u64, position: u64, low: i64, high: i64, out: &mut [T]) {
-    let range = high.wrapping_sub(low) as u64;
-    let range = if low < high { range } else { 1 };
-    let chunk = chunk_elems::<T>();
-    par_chunks_mut(par, out, chunk, |i, out| {
-        for (j, out) in out.iter_mut().enumerate() {
-            let bits = Stream::new(seed, position, (i * chunk + j) as u64).next_u64();
-            // The high half of the product is uniform up to 2^-64.
-            let offset = ((bits as u128 * range as u128) >> 64) as i64;
-            *out = T::from_i64(low.wrapping_add(offset));
-        }
-    });
-}
-
-/// Different whole numbers below `limit`, each drawn with a probability that falls like its
-/// inverse: `round(limit^u) - 1` for uniform `u`, until there are as many as `out` takes. Returns how many
-/// draws that took.
-///
-/// # Panics
-/// If there are fewer numbers below `limit` than `out` takes.
-pub fn unique_log_uniform(stream: &mut Stream, limit: usize, out: &mut [i64]) -> i64 {
-    assert!(out.len() <= limit, "{} different numbers below {limit}", out.len());
-    let scale = (limit as f64).ln();
-    let (mut seen, mut found, mut draws) = (std::collections::HashSet::new(), 0, 0);
-    while found < out.len() {
-        let value = ((stream.uniform() * scale).exp().round() as i64 - 1).clamp(0, limit as i64 - 1);
-        if seen.insert(value) {
-            out[found] = value;
-            found += 1;
-        }
-        draws += 1;
-    }
-    draws
-}
-
-/// A random permutation of `0..out.len()` (Fisher and Yates). Runs in the calling thread.
-pub fn permutation(seed: u64, position: u64, out: &mut [usize]) {
-    out.iter_mut().enumerate().for_each(|(i, v)| *v = i);
-    let mut stream = Stream::new(seed, position, 0);
-    for i in (1..out.len()).rev() {
-        let j = stream.below(i as u64 + 1) as usize;
-        out.swap(i, j);
-    }
-}
-
-/// The first numbers of a random permutation of `0..n`, in time and memory that follow from how many
-/// they are. Runs in the calling thread.
-///
-/// # Panics
-/// If more than `n` are wanted.
-pub fn distinct_places(par: &dyn Par, seed: u64, position: u64, n: usize, out: &mut [i64]) {
-    assert!(out.len() <= n, "{} different places of {n}", out.len());
-    let mut stream = Stream::new(seed, position, 0);
-    let mut draw = |i: usize| i + stream.below((n - i) as u64) as usize;
-    if out.len() > n / 8 {
-        let mut all = Scratch::collect(par, n, 0..n);
-        for (i, out) in out.iter_mut().enumerate() {
-            all.swap(i, draw(i));
-            *out = all[i] as i64;
-        }
-        return;
-    }
-    // What the permutation has moved, and to where: the rest is where it began.
-    let mut moved = Moved::new(par, out.len());
-    for (i, out) in out.iter_mut().enumerate() {
-        let j = draw(i);
-        *out = moved.at(j) as i64;
-        moved.put(j, moved.at(i));
-    }
-}
-
-/// The few elements of a permutation that are not at their place: a hash table.
-struct Moved {
-    /// place and element; the place is `usize::MAX` where there is none
-    slots: Scratch<[usize; 2]>,
-}
-
-impl Moved {
-    fn new(par: &dyn Par, most: usize) -> Moved {
-        Moved { slots: Scratch::filled(par, (2 * most).next_power_of_two(), [usize::MAX; 2]) }
-    }
-
-    /// The slot of a place, or the one that it would have.
-    fn slot(&self, place: usize) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = ((place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        while self.slots[slot][0] != place && self.slots[slot][0] != usize::MAX {
-            slot = (slot + 1) & mask;
-        }
-        slot
-    }
-
-    fn at(&self, place: usize) -> usize {
-        let [known, element] = self.slots[self.slot(place)];
-        if known == place { element } else { place }
-    }
-
-    fn put(&mut self, place: usize, element: usize) {
-        let slot = self.slot(place);
-        self.slots[slot] = [place, element];
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -317,31 +240,6 @@ mod tests {
         assert_eq!(philox([u32::MAX; 4], [u32::MAX; 2]), [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]);
         let counter = [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344];
         assert_eq!(philox(counter, [0xa4093822, 0x299f31d0]), [0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1]);
-    }
-
-    #[test]
-    fn few_places_are_the_beginning_of_a_permutation() {
-        for n in [1000, 1001] {
-            let mut all = vec![0; n];
-            distinct_places(&Serial, 7, 3, n, &mut all);
-            let mut few = [0; 100];
-            distinct_places(&Serial, 7, 3, n, &mut few);
-            assert_eq!(few, all[..100], "of {n}: few are looked up, all are moved");
-            all.sort_unstable();
-            assert!(all.into_iter().eq(0..n as i64));
-        }
-        // Each ordered pair of five is as frequent as any other.
-        let mut counts = [0u32; 25];
-        for seed in 0..20_000 {
-            let mut pair = [0; 2];
-            distinct_places(&Serial, seed, 0, 5, &mut pair);
-            counts[(pair[0] * 5 + pair[1]) as usize] += 1;
-        }
-        for (i, count) in counts.iter().enumerate() {
-            let range = if i % 6 == 0 { 0..1 } else { 850..1150 };
-            assert!(range.contains(count), "{counts:?}");
-        }
-        distinct_places(&Serial, 1, 1, usize::MAX >> 1, &mut [0; 40]);
     }
 
     /// Mean and variance of what `f` fills; also checks that no split of the loop changes a bit.
@@ -423,14 +321,5 @@ mod tests {
         assert_ne!(numbers(1, 2), numbers(1, 3));
         assert_ne!(numbers(1, 2), numbers(2, 2));
         assert_ne!(numbers(1, 1 << 20), numbers(1, 1 << 40));
-    }
-
-    #[test]
-    fn a_permutation_holds_every_place_once() {
-        let mut out = vec![0; 1000];
-        permutation(3, 4, &mut out);
-        assert!(out.iter().enumerate().any(|(i, &v)| i != v));
-        out.sort_unstable();
-        assert!(out.iter().enumerate().all(|(i, &v)| i == v));
     }
 }
