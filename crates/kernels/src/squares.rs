@@ -2,7 +2,7 @@
 
 use crate::par::Columns;
 use crate::shape::Item;
-use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_near};
+use crate::simd::{Body, Dst, Entry, LANES, Simd, Src, entry, prefetch_far, prefetch_near};
 use crate::vectorize::{Width, vectorized};
 
 /// Bytes of a line of the cache.
@@ -71,7 +71,7 @@ const AHEAD: isize = 2 * LANES as isize;
 /// Elements of four bytes.
 fn turn_words<T: Item>(x: &[T], block: Block, out: &mut Columns<'_, T>, at: [usize; 2]) {
     let Block { rows, columns, backwards, .. } = block;
-    let body: Entry<TurnArgs> = entry::<Turn>(Width::widest().isa());
+    let body: Entry<TurnArgs> = entry::<Turn<true>>(Width::widest().isa());
     let pitch = out.pitch() as isize;
     let (source, target) = (Src::of_words(x), Dst::of_words(out));
     for c in squares(0..columns, columns, LANES) {
@@ -109,10 +109,11 @@ pub(crate) struct TurnArgs {
     pub soon: isize,
 }
 
-/// The runs must be there, on both sides.
-pub(crate) struct Turn;
+/// The runs must be there, on both sides. Lines that are requested `FAR` come to the second-level cache:
+/// runs of which many have the same place in the first level displace each other there.
+pub(crate) struct Turn<const FAR: bool>;
 
-impl Body for Turn {
+impl<const FAR: bool> Body for Turn<FAR> {
     type Args = TurnArgs;
     #[inline(always)]
     unsafe fn run<S: Simd>(s: S, x: &TurnArgs) {
@@ -121,7 +122,11 @@ impl Body for Turn {
             let mut v = [s.zero(); LANES];
             for i in 0..LANES {
                 let run = from.add((i as isize * x.distance) as usize);
-                prefetch_near(run, x.soon as usize);
+                if FAR {
+                    prefetch_far(run, x.soon as usize)
+                } else {
+                    prefetch_near(run, x.soon as usize)
+                }
                 // SAFETY: the caller has 16 runs for each square.
                 v[i] = unsafe { s.load(run, 0) };
             }

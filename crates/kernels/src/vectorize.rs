@@ -181,6 +181,9 @@ mod tests {
             steady("unary", 6000, |out| elementwise::unary(&Serial, op, &x, out));
         }
         let angles: Vec<f32> = x.iter().enumerate().map(|(i, x)| x * 1.01f32.powi(i as i32 / 2)).collect();
+        for op in [Unary::Erfinv, Unary::Gamma, Unary::Cosh, Unary::Sinh, Unary::Round, Unary::Fix] {
+            steady("functions in double precision and others", 6000, |out| elementwise::unary(&Serial, op, &x, out));
+        }
         for op in [Unary::Sin, Unary::Cos] {
             steady("sines", 6000, |out| elementwise::unary(&Serial, op, &angles, out));
         }

@@ -174,10 +174,10 @@ macro_rules! unary_functions {
             f64: |x| math::erf(x), f32: whole |x| erf::erf; cost: Vectors(400)
         }
         Erfinv ["erfinv" "_npx_erfinv"] "The inverse of the error function." {
-            f64: |x| math::erfinv(x), f32: vectors |x| math::erfinv_f32(x); cost: Vectors(4_000)
+            f64: |x| math::erfinv(x), f32: whole |x| math::erfinv_f32s; cost: Vectors(4_000)
         }
         Gamma ["gamma" "_npx_gamma" "_sparse_gamma"] "The gamma function." {
-            f64: |x| math::gamma(x), f32: vectors |x| math::gamma_f32(x); cost: Vectors(4_000)
+            f64: |x| math::gamma(x), f32: whole |x| math::gamma_f32s; cost: Vectors(4_000)
         }
         Gammaln ["gammaln" "_npx_gammaln" "_sparse_gammaln"]
             "The logarithm of the absolute value of the gamma function." { f64: |x| math::gammaln(x) }

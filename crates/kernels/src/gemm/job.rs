@@ -270,7 +270,7 @@ impl Sgemm {
     fn pack_columns(&self, b: Matrix<'_>, first: usize, cols: usize, panel: &mut [f32]) {
         let width = self.panel();
         let whole = if b.row_stride == 1 { cols / LANES * LANES } else { 0 };
-        let turn = entry::<Turn>(self.isa);
+        let turn = entry::<Turn<false>>(self.isa);
         for (block, rows) in panel.chunks_mut(LANES * width).enumerate() {
             let i0 = block * LANES;
             let turned = if rows.len() == LANES * width { whole } else { 0 };

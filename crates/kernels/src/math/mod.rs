@@ -10,6 +10,7 @@ mod special;
 pub use double::{cos_f64, exp_f64, expm1_f64, ln_f64, tanh_f64};
 pub use sines::{cos_f32, far_cos_f32, far_sin_f32, sin_f32};
 pub use special::{erfinv, erfinv_f32, gamma_f32};
+pub(crate) use special::{erfinv_f32s, gamma_f32s};
 
 /// Adding and subtracting it rounds to the nearest integer.
 const ROUND: f64 = 6_755_399_441_055_744.0;

@@ -2,6 +2,7 @@
 //! loops over them vectorise.
 
 use super::{ROUND, exp_f64, ln_f64};
+use crate::vectorize::vectorized;
 
 /// `c[0] + c[1] r + ... + c[7] r^7`.
 #[inline(always)]
@@ -185,4 +186,23 @@ pub fn gamma_f32(x: f32) -> f32 {
     let mirrored = std::f64::consts::PI / (sine * value);
     let value = if reflected { mirrored } else { value };
     (if x < 0.0 && sine == 0.0 { f64::NAN } else { value }) as f32
+}
+
+vectorized! {
+    /// [`erfinv_f32`] of every element. It is too long to be inlined into a loop that takes any
+    /// function, which would call it for each element, without vectors.
+    pub(crate) fn erfinv_f32s[](x: &[f32], out: &mut [f32]) {
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = erfinv_f32(*x);
+        }
+    }
+}
+
+vectorized! {
+    /// [`gamma_f32`] of every element, as [`erfinv_f32s`].
+    pub(crate) fn gamma_f32s[](x: &[f32], out: &mut [f32]) {
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = gamma_f32(*x);
+        }
+    }
 }
