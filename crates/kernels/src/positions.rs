@@ -105,7 +105,7 @@ pub fn own(par: &dyn Par, shape: &[usize], axes: &[usize], out: &mut [i64]) {
 struct Index(Vec<i64>);
 
 impl Index {
-    /// Those of a place of the flattened array.
+    /// Finds those of a place of the flattened array.
     fn new(shape: &[usize], mut place: usize) -> Index {
         let mut index = vec![0; shape.len()];
         for (index, n) in index.iter_mut().zip(shape).rev() {

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub struct Part<'a, T> {
     /// The array.
     pub array: &'a [T],
-    /// Its extent along the axis.
+    /// Extent of the array along the axis.
     pub n: usize,
     /// The first place that the part has.
     pub start: usize,
