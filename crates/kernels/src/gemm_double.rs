@@ -8,7 +8,7 @@ use crate::gemm::tile::Soon;
 use crate::gemm_plain::Gemm;
 use crate::par::{Columns, Par, par_chunks_mut, par_chunks_mut_scratch};
 use crate::simd::{LANES, Src, request_far};
-use crate::squares::{self, Block};
+use crate::squares::{self, TurnedBlock};
 use crate::vectorize::Width;
 
 /// Rows and columns that are held in registers.
@@ -76,7 +76,7 @@ fn pack_panels(p: &Gemm, b: &[f64], first: usize, panels: &mut [f64]) {
         }
         if width == COLUMNS && p.k >= COLUMNS {
             let from = (start * p.k) as isize;
-            let block = Block { from, step: p.k as isize, backwards: false, rows: p.k, columns: COLUMNS };
+            let block = TurnedBlock { from, step: p.k as isize, backwards: false, rows: p.k, columns: COLUMNS };
             squares::turn(b, block, &mut Columns::of_rows(panel, COLUMNS), [0, 0]);
             continue;
         }

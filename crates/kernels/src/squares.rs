@@ -20,7 +20,7 @@ pub(crate) fn side(size: usize) -> Option<usize> {
 /// A part of a transposition: element `[r, c]` is `from + c * step + r` of the source, or
 /// `from + c * step - r` backwards.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Block {
+pub(crate) struct TurnedBlock {
     pub from: isize,
     pub step: isize,
     pub backwards: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Block {
     pub columns: usize,
 }
 
-impl Block {
+impl TurnedBlock {
     /// The first element of the source that is read, and the one after the last.
     fn reach(&self) -> [isize; 2] {
         let (down, across) = (self.rows as isize - 1, (self.columns as isize - 1) * self.step);
@@ -48,8 +48,8 @@ impl Block {
 /// # Panics
 /// If there is no square for `T`, it has more rows or columns than the block, or the block is not
 /// inside of `x` or of the matrix.
-pub(crate) fn turn<T: Item>(x: &[T], block: Block, out: &mut Columns<'_, T>, at: [usize; 2]) {
-    let Block { rows, columns, .. } = block;
+pub(crate) fn turn<T: Item>(x: &[T], block: TurnedBlock, out: &mut Columns<'_, T>, at: [usize; 2]) {
+    let TurnedBlock { rows, columns, .. } = block;
     let side = side(size_of::<T>()).filter(|side| *side <= columns.min(rows));
     assert!(side.is_some(), "no square of elements of {} bytes fits into {rows} x {columns}", size_of::<T>());
     let [first, end] = block.reach();
@@ -69,8 +69,8 @@ fn squares(range: std::ops::Range<usize>, len: usize, side: usize) -> impl Itera
 const AHEAD: isize = 2 * LANES as isize;
 
 /// Elements of four bytes.
-fn turn_words<T: Item>(x: &[T], block: Block, out: &mut Columns<'_, T>, at: [usize; 2]) {
-    let Block { rows, columns, backwards, .. } = block;
+fn turn_words<T: Item>(x: &[T], block: TurnedBlock, out: &mut Columns<'_, T>, at: [usize; 2]) {
+    let TurnedBlock { rows, columns, backwards, .. } = block;
     let body: Entry<TurnArgs> = entry::<Turn<true>>(Width::widest().isa());
     let pitch = out.pitch() as isize;
     let (source, target) = (Src::of_words(x), Dst::of_words(out));
@@ -141,7 +141,7 @@ impl<const FAR: bool> Body for Turn<FAR> {
 }
 
 vectorized! {
-    fn turn_any[T: Item](x: &[T], block: Block, out: &mut Columns<'_, T>, at: [usize; 2]) {
+    fn turn_any[T: Item](x: &[T], block: TurnedBlock, out: &mut Columns<'_, T>, at: [usize; 2]) {
         if side(size_of::<T>()) == Some(8) {
             turn_squares::<T, 8>(x, block, out, at)
         } else {
@@ -152,8 +152,8 @@ vectorized! {
 
 /// Elements of any size, in squares of N x N.
 #[inline(always)]
-fn turn_squares<T: Item, const N: usize>(x: &[T], block: Block, out: &mut Columns<'_, T>, at: [usize; 2]) {
-    let Block { rows, columns, step, backwards, .. } = block;
+fn turn_squares<T: Item, const N: usize>(x: &[T], block: TurnedBlock, out: &mut Columns<'_, T>, at: [usize; 2]) {
+    let TurnedBlock { rows, columns, step, backwards, .. } = block;
     let strip = LINE / size_of::<T>();
     for r0 in (0..rows).step_by(strip) {
         for c in squares(0..columns, columns, N) {
@@ -212,7 +212,7 @@ mod tests {
             let step = if mirrored { -(distance as isize) } else { distance as isize };
             let from = (first + pad / 2) as isize;
             let mut out = vec![T::zeroed(); (rows + 1) * pitch];
-            let block = Block { from, step, backwards, rows, columns };
+            let block = TurnedBlock { from, step, backwards, rows, columns };
             width.limit(|| turn(&x, block, &mut Columns::of_rows(&mut out, pitch), [1, pad]));
             for (at, v) in out.iter().enumerate() {
                 let (r, c) = (at / pitch, at % pitch);
@@ -246,14 +246,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "fits into 16 x 15")]
     fn a_matrix_smaller_than_a_square_is_refused() {
-        let block = Block { from: 0, step: 16, backwards: false, rows: 16, columns: 15 };
+        let block = TurnedBlock { from: 0, step: 16, backwards: false, rows: 16, columns: 15 };
         turn(&[0u32; 240], block, &mut Columns::of_rows(&mut [0; 240], 15), [0, 0]);
     }
 
     #[test]
     #[should_panic(expected = "of 255 elements")]
     fn a_block_that_ends_outside_of_its_source_is_refused() {
-        let block = Block { from: 0, step: 16, backwards: false, rows: 16, columns: 16 };
+        let block = TurnedBlock { from: 0, step: 16, backwards: false, rows: 16, columns: 16 };
         turn(&[0u32; 255], block, &mut Columns::of_rows(&mut [0; 256], 16), [0, 0]);
     }
 }

@@ -42,7 +42,7 @@ pub fn join<T: Item>(par: &dyn Par, parts: &[Part<'_, T>], outer: usize, inner: 
     });
     let starts = Scratch::collect(par, parts.len() + 1, std::iter::once(0).chain(ends));
     check_len("the output", out.len(), outer * row);
-    let parts = Parts { parts, starts: &starts, inner };
+    let parts = JoinedParts { parts, starts: &starts, inner };
     let chunk = chunk_elems::<T>();
     if row == 0 {
     } else if row <= MOST_NARROW {
@@ -56,13 +56,13 @@ pub fn join<T: Item>(par: &dyn Par, parts: &[Part<'_, T>], outer: usize, inner: 
 /// Elements of a row up to which one part of all rows is copied after another.
 const MOST_NARROW: usize = 32;
 
-struct Parts<'a, T> {
+struct JoinedParts<'a, T> {
     parts: &'a [Part<'a, T>],
     starts: &'a [usize],
     inner: usize,
 }
 
-impl<T: Item> Parts<'_, T> {
+impl<T: Item> JoinedParts<'_, T> {
     /// The elements of a part for one outer index.
     fn of(&self, part: usize, outer: usize) -> Range<usize> {
         let Part { n, start, count, .. } = self.parts[part];

@@ -35,7 +35,7 @@ pub fn copy_strided<T: Item>(
     }
     check_reach(src.len(), offset, strides, shape)?;
     let space = Space::new(shape, [strides]);
-    match Turned::of(&space) {
+    match TurnedAxes::of(&space) {
         Some(turned) => turned.copy(par, src, offset as isize, out),
         None => copy_planes(par, src, offset as isize, &space, out),
     }
@@ -57,7 +57,7 @@ pub(super) fn check_reach(len: usize, offset: usize, strides: &[isize], shape: &
 }
 
 /// An index space one of whose outer axes has neighbours in the source.
-struct Turned {
+struct TurnedAxes {
     /// Extents and steps of the axes before that axis, and of those between it and the innermost.
     before: Vec<(usize, isize)>,
     between: Vec<(usize, isize)>,
@@ -69,8 +69,8 @@ struct Turned {
     step: isize,
 }
 
-impl Turned {
-    fn of(space: &Space<1>) -> Option<Turned> {
+impl TurnedAxes {
+    fn of(space: &Space<1>) -> Option<TurnedAxes> {
         let (columns, [step]) = space.inner;
         let axes: Vec<(usize, isize)> = space.outer().iter().map(|(n, [step])| (*n, *step)).collect();
         let axis = axes.iter().rposition(|(_, step)| step.abs() == 1)?;
@@ -79,7 +79,7 @@ impl Turned {
             return None;
         }
         let (before, between) = (axes[..axis].to_vec(), axes[axis + 1..].to_vec());
-        Some(Turned { before, between, rows, backwards: unit < 0, columns, step })
+        Some(TurnedAxes { before, between, rows, backwards: unit < 0, columns, step })
     }
 
     /// Copies cells of the output: some rows, or all those of several planes, by some columns.
@@ -131,7 +131,7 @@ impl Turned {
     ) {
         let side = squares::side(size_of::<T>()).unwrap_or(usize::MAX);
         if rows.min(columns) >= side {
-            let block = squares::Block { from, step: self.step, backwards: self.backwards, rows, columns };
+            let block = squares::TurnedBlock { from, step: self.step, backwards: self.backwards, rows, columns };
             return squares::turn(src, block, out, [row, column]);
         }
         // In parts that stay in the cache until every row has read them.
@@ -182,9 +182,9 @@ fn copy_planes<T: Item>(par: &dyn Par, src: &[T], offset: isize, space: &Space<1
 fn copy_plane<T: Item>(src: &[T], first: isize, steps: [isize; 2], out: &mut [T], n: usize) {
     match n {
         _ if out.len() <= n => copy_row(src, first, steps[1], out),
-        2 => vectorize(Narrow::<T, 2> { src, first, steps, out }),
-        3 => vectorize(Narrow::<T, 3> { src, first, steps, out }),
-        4 => vectorize(Narrow::<T, 4> { src, first, steps, out }),
+        2 => vectorize(NarrowRows::<T, 2> { src, first, steps, out }),
+        3 => vectorize(NarrowRows::<T, 3> { src, first, steps, out }),
+        4 => vectorize(NarrowRows::<T, 4> { src, first, steps, out }),
         _ => {
             for (i, out) in out.chunks_exact_mut(n).enumerate() {
                 copy_row(src, first + i as isize * steps[0], steps[1], out);
@@ -194,14 +194,14 @@ fn copy_plane<T: Item>(src: &[T], first: isize, steps: [isize; 2], out: &mut [T]
 }
 
 /// Rows of `N` elements, of which rows or columns may be neighbours in the source.
-struct Narrow<'a, T, const N: usize> {
+struct NarrowRows<'a, T, const N: usize> {
     src: &'a [T],
     first: isize,
     steps: [isize; 2],
     out: &'a mut [T],
 }
 
-impl<T: Item, const N: usize> Loop for Narrow<'_, T, N> {
+impl<T: Item, const N: usize> Loop for NarrowRows<'_, T, N> {
     #[inline(always)]
     fn run(self) {
         let (src, first, [down, across]) = (self.src, self.first, self.steps);

@@ -93,7 +93,7 @@ impl Resize {
                 }
             }
             let lines: [&[i32]; K] = sources.map(|source| &scratch[source % K * row..][..row]);
-            vectorize(Columns::<K, BITS> { lines, shares, whole, out });
+            vectorize(BlendedColumns::<K, BITS> { lines, shares, whole, out });
         });
     }
 }
@@ -171,7 +171,7 @@ fn first_of_pairs(x: &[u8], channels: usize, out: &mut [u8]) {
 }
 
 /// Sums of `K` lines of sums times shares, to bytes.
-struct Columns<'a, const K: usize, const BITS: u32> {
+struct BlendedColumns<'a, const K: usize, const BITS: u32> {
     lines: [&'a [i32]; K],
     shares: [i32; K],
     /// elements that are summed in single precision
@@ -179,10 +179,10 @@ struct Columns<'a, const K: usize, const BITS: u32> {
     out: &'a mut [u8],
 }
 
-impl<const K: usize, const BITS: u32> Loop for Columns<'_, K, BITS> {
+impl<const K: usize, const BITS: u32> Loop for BlendedColumns<'_, K, BITS> {
     #[inline(always)]
     fn run(self) {
-        let Columns { lines, shares, whole, out } = self;
+        let BlendedColumns { lines, shares, whole, out } = self;
         let n = out.len();
         let lines = lines.map(|line| &line[..n]);
         let parts = shares.map(|share| share as f32 * (1.0 / (2048.0 * 2048.0)));
