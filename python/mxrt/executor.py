@@ -331,7 +331,7 @@ class Executor:
         kwargs = {name: shape for name, shape in kwargs.items() if name in self.arg_dict or name in self.aux_dict}
         arguments, _, aux = self._symbol._shapes_known(**kwargs)
         if not all(shape and 0 not in shape for shape in [*arguments, *aux]):
-            raise ValueError("Insufficient argument shapes provided.")
+            raise MXNetShapeError("Insufficient argument shapes provided.")
         args = {
             name: self._resized(name, array, shape, name in kwargs or partial_shaping, allow_up_sizing)
             for (name, array), shape in zip(self.arg_dict.items(), arguments, strict=True)

@@ -19,10 +19,29 @@ from .groups import places
 if TYPE_CHECKING:
     from ..symbol import Symbol
 
-__all__ = ["bind", "shared_arrays", "simple_bind", "storage_of_variables"]
+__all__ = ["bind", "check_grad_req", "shared_arrays", "simple_bind", "storage_of_variables"]
+
+
+class GradReqError(MXNetValueError, KeyError):
+    """What to do with gradients is not known."""
+
+
+def check_grad_req(grad_req: Any) -> None:
+    """Checks what is to be done with gradients: a word, or several in a list or dictionary.
+    GradReqError for words that MXNet does not know.
+    """
+    if isinstance(grad_req, str):
+        words: list[Any] = [grad_req]
+    else:
+        words = list(grad_req.values() if isinstance(grad_req, Mapping) else grad_req or ())
+    for word in words:
+        if word not in ("null", "write", "add"):
+            raise GradReqError(f"grad_req must be 'null', 'write' or 'add', got {word!r}")
 
 
 def _by_name(given: Any, names: list[str], what: str) -> dict[str, NDArray]:
+    if isinstance(given, NDArray):
+        raise TypeError(f"{what}: Only accept list of NDArrays or dict of str to NDArray, got one NDArray")
     if isinstance(given, Mapping):
         for name in names:
             if name not in given:
@@ -55,7 +74,7 @@ def bind(
     if not isinstance(ctx, Context):
         raise TypeError("Context type error")
     arguments = _by_name(args, symbol.list_arguments(), "args")
-    states = _by_name(aux_states or {}, symbol.list_auxiliary_states(), "aux_states")
+    states = _by_name({} if aux_states is None else aux_states, symbol.list_auxiliary_states(), "aux_states")
     _check_fit(symbol, {**arguments, **states})
     groups = places(symbol, group2ctx)
     return Executor(symbol, ctx, arguments, states, _gradients(args_grad, list(arguments)), groups)

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ._refusals import IndexShapeError
+
 __all__ = ["positions", "rows_of", "strides_of"]
 
 _Array: TypeAlias = np.ndarray[Any, Any]
@@ -40,13 +42,19 @@ def positions(shape: tuple[int, ...], key: Any) -> _Array:
     """The flat positions, int64, that NumPy's indexing by a key finds, in the shape of the result.
 
     Arrays in the key are NumPy's, of bool or integers. Raises NumPy's IndexError for a key that
-    does not fit the shape.
+    does not fit the shape, and IndexShapeError, a ValueError too, for arrays that do not fit each
+    other.
     """
     found = _computed(shape, key if isinstance(key, tuple) else (key,))
     if found is not None:
         return found
     # NumPy says what is wrong, with an array that takes no memory.
-    shown = np.broadcast_to(np.int64(0), shape)[key]
+    try:
+        shown = np.broadcast_to(np.int64(0), shape)[key]
+    except IndexError as error:
+        if "broadcast" in str(error):
+            raise IndexShapeError(str(error)) from None
+        raise
     if shown.size:
         shown = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)[key]
     return np.asarray(shown, np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,17 @@ class ShapeMissingError(MXNetShapeError, AssertionError):
 
 def shape_argument(shape: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
     """The codes given to ``reshape``, in any of its ways to give them."""
-    if "shape" in kwargs:
-        if shape:
-            raise ValueError("reshape: give the shape by position or as shape=, not both")
-        given = kwargs.pop("shape")
-        if not given and not isinstance(given, (int, np.integer)):
-            raise ShapeMissingError("reshape: Shape must be provided.")
-    elif not shape:
-        raise ShapeMissingError("reshape: Shape must be provided.")
-    else:
+    named = kwargs.pop("shape", None)
+    if shape:  # counts more than shape=, as in MXNet
         given = shape[0] if len(shape) == 1 else shape
-    if isinstance(given, str):
-        raise TypeError(f"reshape: a shape is an integer or a tuple of integers, got {given!r}")
-    return (int(given),) if isinstance(given, (int, np.integer)) else tuple(int(n) for n in given)
+    elif named or isinstance(named, (int, np.integer)):
+        given = named
+    else:
+        raise ShapeMissingError("reshape: Shape must be provided.")
+    try:
+        return (int(given),) if isinstance(given, (int, np.integer)) else tuple(index(n) for n in given)
+    except TypeError:
+        raise TypeError(f"reshape: a shape is an integer or a tuple of integers, got {given!r}") from None
 
 
 def target_shape(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool) -> tuple[int, ...]:

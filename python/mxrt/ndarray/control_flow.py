@@ -120,7 +120,7 @@ def while_loop(
 
 def _number(value: Any) -> int:
     try:
-        return int(value.asscalar() if isinstance(value, NDArray) else value)
+        return int(value.item() if isinstance(value, NDArray) else value)
     except (TypeError, ValueError):
         raise MXNetValueError(f"Cannot convert max_iterations to python int: {value!r}") from None
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from .. import _mxrt
 from .._scopes.np_mode import is_np_shape
-from .._values.dtypes import dtype_name, operator_dtype
 from .._values.extents import LARGEST, check_extents, extents, read_extents
+from .._values.numbers import real, whole
 from ..base import MXNetIndexError, MXNetShapeError, MXNetTypeError, MXNetValueError, is_number
 from ..context import Context, cpu
+from ._refusals import JoinError, NegativeExtentError, NoPartsError, array_type, check_joined
 from .ndarray import NDArray, _device, _empty, array
 
 __all__ = [
@@ -48,7 +49,7 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
     except (TypeError, MXNetValueError):
         raise MXNetTypeError(f"{op}: a shape is an integer or a tuple of integers, got {shape!r}", op=op) from None
     if any(n < 0 for n in extents):
-        raise MXNetShapeError(f"{op}: the shape {extents} has a negative extent", op=op)
+        raise NegativeExtentError(f"{op}: the shape {extents} has a negative extent", op=op)
     check_extents(extents, op)
     if not (empty_allowed or is_np_shape()) and (not extents or 0 in extents):
         what = "an extent of 0, which stands for one" if extents else "no axes, which stands for a shape"
@@ -63,7 +64,7 @@ def _extents(shape: Any, empty_allowed: bool, op: str) -> tuple[int, ...]:
 
 def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
     """A new array for values that are written later. Its elements are zero."""
-    return _stored(stype, _extents(shape, True, "empty"), ctx, dtype_name(dtype))
+    return _stored(stype, _extents(shape, True, "empty"), ctx, array_type(dtype))
 
 
 def _stored(stype: str | None, extents: tuple[int, ...], ctx: Any, dtype: str) -> NDArray:
@@ -75,10 +76,19 @@ def _stored(stype: str | None, extents: tuple[int, ...], ctx: Any, dtype: str) -
 
 def _filled(shape: Any, value: Any, ctx: Any, dtype: Any, out: NDArray | None, op: str) -> NDArray:
     if out is None:
-        out = _empty(_extents(shape, False, op), ctx, dtype_name(dtype))
+        out = _empty(_extents(shape, False, op), ctx, array_type(dtype))
     # An array without elements takes any number.
     if out.size or not is_number(value):
         out._assign(value)
+    return out
+
+
+def _out_of(kwargs: dict[str, Any], op: str) -> NDArray | None:
+    """The keyword ``out``. MXNetValueError for keywords other than it and ``name``."""
+    out: NDArray | None = kwargs.pop("out", None)
+    kwargs.pop("name", None)
+    if kwargs:
+        raise MXNetValueError(f"{op}: Cannot find argument '{next(iter(kwargs))}'; there are out and name", op=op)
     return out
 
 
@@ -86,15 +96,15 @@ def zeros(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, **kwargs: Any
 ) -> NDArray:
     """An array of zeros of the given shape, float32 unless `dtype` says otherwise."""
-    out = kwargs.pop("out", None)
+    out = _out_of(kwargs, "_zeros")
     if out is not None:
         return _filled(shape, 0, ctx, dtype, out, "_zeros")
-    return _stored(stype, _extents(shape, False, "_zeros"), ctx, dtype_name(dtype))
+    return _stored(stype, _extents(shape, False, "_zeros"), ctx, array_type(dtype))
 
 
 def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any) -> NDArray:
     """An array of ones of the given shape, float32 unless `dtype` says otherwise."""
-    return _filled(shape, 1, ctx, dtype, kwargs.pop("out", None), "_ones")
+    return _filled(shape, 1, ctx, dtype, _out_of(kwargs, "_ones"), "_ones")
 
 
 def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
@@ -104,7 +114,7 @@ def full(shape: Any, val: Any, ctx: Context | None = None, dtype: Any = None, ou
     if out is None:
         # As in MXNet an extent of 0 is one, since the array is filled by an assignment.
         known = _extents(shape, True, "_full") or _extents(shape, False, "_full")
-        out = _empty(known, ctx, dtype_name(dtype))
+        out = _empty(known, ctx, array_type(dtype))
     return _filled(shape, val, ctx, dtype, out, "_full")
 
 
@@ -129,13 +139,15 @@ def arange(
     Integer types have as many, and count with `start` and `step` rounded towards zero.
     """
     first, end = (0.0, start) if stop is None else (start, stop)
+    first, end = real(first, "_arange", "start"), real(end, "_arange", "stop")
+    step, repeat = real(step, "_arange", "step"), whole(repeat, "_arange", "repeat")
     if step == 0 or repeat < 1:
         raise MXNetValueError(f"arange: step {step} and repeat {repeat} make no range", op="_arange")
-    if (end - first) * step < 0:
+    if (end - first) * step <= 0:
         raise MXNetValueError(f"arange: from {first} to {end} there are no steps of {step}", op="_arange")
-    name = operator_dtype(dtype)
-    if name in _COMPUTED and np.ceil((end - first) / step) != 0:
-        attrs = {"start": float(first), "stop": float(end), "step": float(step), "repeat": index(repeat)}
+    name = array_type("float64" if dtype is None else dtype)
+    if name in _COMPUTED:
+        attrs = {"start": first, "stop": end, "step": step, "repeat": repeat}
         return _made("_arange", attrs, ctx, name)
     count = np.arange(np.ceil((end - first) / step))
     if "int" in name:
@@ -150,9 +162,11 @@ def linspace(
     """`num` numbers at equal distances from `start` to `stop`, which is left out without
     `endpoint`.
     """
-    name = operator_dtype(dtype)
+    name = array_type("float64" if dtype is None else dtype)
+    start, stop = real(start, "_linspace", "start"), real(stop, "_linspace", "stop")
+    num = whole(num, "_linspace", "num")
     if name in _COMPUTED and num:
-        attrs = {"start": float(start), "stop": float(stop), "num": index(num), "endpoint": bool(endpoint)}
+        attrs = {"start": start, "stop": stop, "num": num, "endpoint": bool(endpoint)}
         return _made("_linspace", attrs, ctx, name)
     return array(np.linspace(start, stop, num, endpoint=endpoint), ctx=ctx, dtype=name)
 
@@ -161,10 +175,11 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any =
     """A matrix of `N` rows and `M` columns (`N` if 0) with ones on diagonal `k`, zeros
     elsewhere.
     """
-    out: NDArray | None = kwargs.pop("out", None)
-    name = dtype_name(dtype)
+    out: NDArray | None = _out_of(kwargs, "_eye")
+    name = array_type(dtype)
+    N, M, k = whole(N, "_eye", "N"), whole(M, "_eye", "M"), whole(k, "_eye", "k")
     if out is None and name in _COMPUTED and N:
-        return _made("_eye", {"N": index(N), "M": index(M), "k": index(k)}, ctx, name)
+        return _made("_eye", {"N": N, "M": M, "k": k}, ctx, name)
     made = np.eye(N, M or N, k)
     if out is not None:
         out._assign(made)
@@ -229,9 +244,14 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 
 
 def concatenate(arrays: list[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Joins arrays along an axis, in which alone their shapes may differ."""
+    """Joins arrays along an axis, in which alone their shapes may differ.
+
+    Raises JoinError, an AssertionError, if there are no arrays, or if their types or other extents
+    differ, and MXNetIndexError if the first has no such axis.
+    """
     if not arrays:
-        raise MXNetValueError("concatenate: there are no arrays to be joined")
+        raise JoinError("concatenate: there are no arrays to be joined")
+    check_joined(arrays, axis)
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     made: NDArray = _mxrt.invoke("Concat", tuple(arrays), {"dim": axis})
@@ -256,6 +276,8 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
     if not -ary.ndim <= axis < ary.ndim:
         raise MXNetIndexError(f"split_v2: axis {axis} does not exist in an array with {ary.ndim} axes")
     if isinstance(indices_or_sections, (int, np.integer)):
+        if not indices_or_sections:
+            raise NoPartsError("split_v2: an array cannot be split into 0 parts; give at least 1, or positions")
         if indices_or_sections > 0 and ary.shape[axis] % indices_or_sections:
             raise ValueError(
                 f"array split does not result in an equal division: {ary.shape[axis]} elements into "
@@ -298,6 +320,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     if out.ndim != 2:
         raise MXNetShapeError(f"onehot_encode: out must have 2 axes, got the shape {out.shape}")
     width = out.shape[1]
-    rows = np.eye(width)[indices.asnumpy().astype(np.int64)]
+    # An index that no column has makes a row of zeros.
+    rows = indices.asnumpy().astype(np.int64)[..., None] == np.arange(width)
     out._assign(rows.astype(np.float64))
     return out

@@ -28,6 +28,7 @@ from ._awaiting import Awaitable
 from ._elements import elements, is_sparse
 from ._exchange import Exchange
 from ._parts import Parts
+from ._refusals import NoAxesError, element_type
 from ._reshape import shape_argument, target_shape
 
 __all__ = ["NDArray", "waitall"]
@@ -135,7 +136,7 @@ class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an array without axes")
+            raise NoAxesError("len() of an array without axes")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[NDArray]:
@@ -161,10 +162,12 @@ class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
         return found.view(self.dtype) if self._dtype_name == "bfloat16" else found
 
     def asscalar(self) -> Any:
-        """The only element, as a numpy scalar. Raises ValueError if there are several."""
+        """The only element: a numpy scalar, or a numpy array of the same shape if there are several
+        axes. Raises ValueError if there are several elements.
+        """
         if self.size != 1:
             raise ValueError("The current array is not a scalar")
-        return self._to_numpy().reshape(-1)[0]
+        return self._to_numpy()[0 if len(self.shape) == 1 else ()]
 
     def item(self) -> Any:
         """The only element, as a Python number. Raises ValueError if there are several."""
@@ -191,7 +194,7 @@ class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
 
         With ``copy=False`` an array that has the dtype already is returned itself.
         """
-        name = dtype_name(dtype)
+        name = element_type(dtype)
         if name == self._dtype_name:
             return self.copy() if copy else self
         made: NDArray = _invoke("Cast", (self,), {"dtype": name})

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from .. import _mxrt
 from .._operators.functions import module_functions as _module_functions
+from .._values.distributions import check_parameters
 from .._values.dtypes import operator_dtype
 from .._values.extents import extents
-from ..base import _Null, is_number
+from ..base import _Null
 from ..context import Context, current_context
 from ._make import make as _make
+from ._refusals import checked_array
 from .ndarray import NDArray
 
 __all__ = [
@@ -41,25 +43,31 @@ __getattr__, __dir__ = _module_functions(globals(), "random", _make)
 
 
 def _sample(
-    kind: str, parameters: dict[str, Any], renamed: dict[str, str], shape: Any, dtype: Any, ctx: Any, out: Any
+    kind: str,
+    parameters: dict[str, Any],
+    renamed: dict[str, str],
+    shape: Any,
+    dtype: Any,
+    ctx: Any,
+    out: Any,
+    kwargs: dict[str, Any],
 ) -> Any:
     """One distribution: with numbers for its parameters, or with arrays, one draw for each
-    element.
+    element. Other keywords are attributes of the operator, except for its name.
+
+    Raises ValueError if the first parameter is neither a number nor an array, AssertionError if
+    another is not of the same kind.
     """
+    kwargs.pop("name", None)
     values = list(parameters.values())
     if dtype is _Null and isinstance(out, NDArray):
         dtype = out.dtype
-    attrs: dict[str, Any] = {} if dtype is _Null else {"dtype": operator_dtype(dtype)}
+    attrs: dict[str, Any] = kwargs if dtype is _Null else {**kwargs, "dtype": operator_dtype(dtype)}
     if all(isinstance(v, NDArray) for v in values):
         if shape is not None:
             attrs["shape"] = extents(shape)
         return _mxrt.invoke(f"_sample_{kind}", tuple(values), attrs, out)
-    for value in values:
-        if not isinstance(value, NDArray) and not is_number(value):
-            raise ValueError(f"Distribution parameters must be either NDArray or numbers, but got {type(value)}.")
-    if any(isinstance(v, NDArray) for v in values):
-        types = " and ".join(str(type(v)) for v in values)
-        raise AssertionError(f"Distribution parameters must all have the same type, but got both {types}.")
+    check_parameters(values, NDArray, "NDArray")
     attrs.update({renamed.get(k, k): v for k, v in parameters.items()})
     if shape is not None:
         attrs["shape"] = extents(shape)
@@ -76,10 +84,10 @@ def uniform(
     dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Evenly distributed between `low` and `high`."""
-    return _sample("uniform", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
+    return _sample("uniform", {"low": low, "high": high}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def normal(
@@ -89,10 +97,10 @@ def normal(
     dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Normally distributed around `loc` with deviation `scale`."""
-    return _sample("normal", {"loc": loc, "scale": scale}, {}, shape, dtype, ctx, out)
+    return _sample("normal", {"loc": loc, "scale": scale}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def randn(*shape: int, **kwargs: Any) -> Any:
@@ -102,17 +110,17 @@ def randn(*shape: int, **kwargs: Any) -> Any:
 
 
 def poisson(
-    lam: Any = 1, shape: Any = None, dtype: Any = _Null, ctx: Any = None, out: Any = None, name: str | None = None
+    lam: Any = 1, shape: Any = None, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
 ) -> Any:
     """Poisson distribution with mean `lam`."""
-    return _sample("poisson", {"lam": lam}, {}, shape, dtype, ctx, out)
+    return _sample("poisson", {"lam": lam}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def exponential(
-    scale: Any = 1, shape: Any = None, dtype: Any = _Null, ctx: Any = None, out: Any = None, name: str | None = None
+    scale: Any = 1, shape: Any = None, dtype: Any = _Null, ctx: Any = None, out: Any = None, **kwargs: Any
 ) -> Any:
     """Exponential distribution with mean `scale`."""
-    return _sample("exponential", {"lam": 1.0 / scale}, {}, shape, dtype, ctx, out)
+    return _sample("exponential", {"lam": 1.0 / scale}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def gamma(
@@ -122,10 +130,10 @@ def gamma(
     dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Gamma distribution with shape `alpha` and scale `beta`."""
-    return _sample("gamma", {"alpha": alpha, "beta": beta}, {}, shape, dtype, ctx, out)
+    return _sample("gamma", {"alpha": alpha, "beta": beta}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def negative_binomial(
@@ -135,10 +143,10 @@ def negative_binomial(
     dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Failures before the `k`-th success with probability `p`."""
-    return _sample("negative_binomial", {"k": k, "p": p}, {}, shape, dtype, ctx, out)
+    return _sample("negative_binomial", {"k": k, "p": p}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def generalized_negative_binomial(
@@ -148,10 +156,10 @@ def generalized_negative_binomial(
     dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Negative binomial distribution by mean `mu` and dispersion `alpha`."""
-    return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, {}, shape, dtype, ctx, out)
+    return _sample("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def randint(
@@ -161,12 +169,12 @@ def randint(
     dtype: Any = _Null,
     ctx: Any = None,
     out: Any = None,
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Whole numbers from `low` up to, but without, `high`."""
     if dtype is _Null and out is None:
         dtype = "int32"
-    return _sample("randint", {"low": low, "high": high}, {}, shape, dtype, ctx, out)
+    return _sample("randint", {"low": low, "high": high}, {}, shape, dtype, ctx, out, kwargs)
 
 
 def multinomial(
@@ -175,15 +183,17 @@ def multinomial(
     get_prob: bool = False,
     out: Any = None,
     dtype: Any = "int32",
-    name: str | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Draws of categories with the given probabilities."""
-    attrs: dict[str, Any] = {"get_prob": get_prob, "dtype": operator_dtype(dtype)}
+    kwargs.pop("name", None)
+    attrs: dict[str, Any] = {**kwargs, "get_prob": get_prob, "dtype": operator_dtype(dtype)}
     if shape is not None:
         attrs["shape"] = extents(shape)
-    return _mxrt.invoke("_sample_multinomial", (data,), attrs, out)
+    return _mxrt.invoke("_sample_multinomial", (checked_array(data),), attrs, out)
 
 
-def shuffle(data: NDArray, out: Any = None, name: str | None = None) -> Any:
+def shuffle(data: NDArray, out: Any = None, **kwargs: Any) -> Any:
     """Rows in random order."""
-    return _mxrt.invoke("_shuffle", (data,), None, out)
+    kwargs.pop("name", None)
+    return _mxrt.invoke("_shuffle", (checked_array(data),), kwargs, out)

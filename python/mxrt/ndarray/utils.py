@@ -29,9 +29,9 @@ def load(fname: str) -> Any:
 
 def load_frombuffer(buf: bytes) -> Any:
     """Loads the arrays of a file's content, as :func:`load` does."""
-    if not isinstance(buf, (bytes, bytearray, memoryview)):
+    if not isinstance(buf, (str, bytes, bytearray, memoryview)):
         raise TypeError("load_frombuffer required a string or bytes buffer")
-    return _mxrt.load_buffer(bytes(buf))
+    return _mxrt.load_buffer(buf.encode() if isinstance(buf, str) else bytes(buf))
 
 
 def save(fname: str, data: Any) -> None:

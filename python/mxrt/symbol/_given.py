@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from typing import Any
 
 from .. import _mxrt
@@ -44,8 +45,9 @@ class Given(_mxrt.SymbolBase):
                 continue
             if not isinstance(shape, (tuple, list)):
                 raise TypeError(f"Arguments need to be shapes (tuple), but argument {name} is {type(shape)}.")
-            check_extents(map(abs, map(int, shape)), name)
-            known.append((name, [int(n) if numpy else max(int(n), 0) for n in shape]))
+            whole = list(map(index, shape))
+            check_extents(map(abs, whole), name)
+            known.append((name, whole if numpy else [max(n, 0) for n in whole]))
         return known
 
     def _in_order(self, args: tuple[Any, ...], what: str) -> Iterable[tuple[str, Any]]:

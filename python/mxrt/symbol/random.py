@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._operators.functions import module_functions as _module_functions
+from .._values.distributions import check_parameters
 from .._values.dtypes import operator_dtype
 from .._values.extents import extents
-from ..base import _Null, is_number
+from ..base import _Null
 from ._make import make as _make
 from ._operators import apply
 from .symbol import Symbol
@@ -47,12 +48,7 @@ def _sample(kind: str, parameters: dict[str, Any], shape: Any, dtype: Any, kwarg
     values = list(parameters.values())
     if all(isinstance(v, Symbol) for v in values):
         return apply(f"_sample_{kind}", f"_sample_{kind}", values, {**attrs, **kwargs}, name)
-    for value in values:
-        if not isinstance(value, Symbol) and not is_number(value):
-            raise ValueError(f"Distribution parameters must be either Symbols or numbers, but got {type(value)}.")
-    if any(isinstance(v, Symbol) for v in values):
-        types = " and ".join(str(type(v)) for v in values)
-        raise AssertionError(f"Distribution parameters must all have the same type, but got both {types}.")
+    check_parameters(values, Symbol, "Symbols")
     return apply(f"_random_{kind}", f"_random_{kind}", [], {**parameters, **attrs, **kwargs}, name)
 
 

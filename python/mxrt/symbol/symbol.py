@@ -210,8 +210,9 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
         own. All contexts of the CPU compute together. Other devices divide the graph; nodes of no
         group run on `ctx`.
         """
-        from .._graphs.binding import bind
+        from .._graphs.binding import bind, check_grad_req
 
+        check_grad_req(grad_req)
         made = bind(self, ctx, args, aux_states, args_grad, group2ctx)
         if args_grad is None:
             made.grad_arrays = None
@@ -236,8 +237,9 @@ class Symbol(Given, SymbolOperators, OperatorMethods):
         enough, and others are put there. Then arguments named in `shared_arg_names`, and auxiliary
         states, are those of the executor `shared_exec`, if there is one, as in MXNet.
         """
-        from .._graphs.binding import shared_arrays, simple_bind
+        from .._graphs.binding import check_grad_req, shared_arrays, simple_bind
 
+        check_grad_req(grad_req)
         if shared_buffer is not None and not isinstance(shared_buffer, dict):
             raise ValueError(f"simple_bind: shared_buffer must be a dict of NDArrays, got {type(shared_buffer)}")
         own = list(shared_arg_names or [])
