@@ -61,6 +61,16 @@ ValueError (X * 2).bind(mx.cpu(), [A], grad_req='bogus')
 KeyError (X * 2).bind(mx.cpu(), [A], grad_req=['bogus'])
 TypeError (X * 2).bind(mx.cpu(), A)
 TypeError X.infer_shape(x=(2.0, 3))
+MXNetError mx.nd.reshape_like(mx.nd.ones((6, 4)), A, lhs_begin=1, lhs_end=1, rhs_begin=1, rhs_end=1)
+MXNetError mx.nd.contrib.index_copy(mx.nd.ones((5, 3)), mx.nd.array([[1, 2]], dtype='int64'), A)
+MXNetError mx.nd.clip(A, a_min='2 ', a_max=4)
+MXNetError mx.nd.Dropout(A, axes=(5,))
+MXNetError mx.nd.dot(A[0], A[0], transpose_a=True)
+MXNetError mx.nd.InstanceNorm(A, mx.nd.ones((3,)), mx.nd.ones((3,)))
+MXNetError mx.nd.image.normalize(mx.nd.ones((3, 2, 2)))
+MXNetError mx.nd.image.normalize(mx.nd.ones((3, 2, 2)), mean=0.5)
+MXNetError mx.nd.image.normalize(mx.nd.ones((3, 2, 2)), mean=(1, 2, 3, 4), std=1)
+MXNetError mx.nd.softmax(A, temperature='1.5f')
 MXNetError (X + Y).simple_bind(mx.cpu(), grad_req='null', x=(2, 3)).reshape(z=(4, 3), x=(0, 3))
 """
 
@@ -82,6 +92,7 @@ ANSWERED: dict[str, Any] = {
     "mx.nd.array([[5]]).item()": 5.0,
     "mx.nd.eye('2', ' 3').asnumpy().tolist()": [[1, 0, 0], [0, 1, 0]],
     "mx.nd.zeros((2,), name='z').shape": (2,),
+    "mx.nd.clip(A, a_min=' 2', a_max='4.0f').asnumpy().tolist()": [[2, 2, 3], [4, 4, 4]],
     "mx.nd.random.normal(0, 1, (2,), name='z').shape": (2,),
     "mx.nd.onehot_encode(mx.nd.array([0, 5, -1]), mx.nd.ones((3, 2))).asnumpy().tolist()": [[1, 0], [0, 0], [0, 0]],
 }

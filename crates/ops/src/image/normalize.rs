@@ -46,11 +46,12 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
 }
 
-/// Mean and deviation of each channel. Four numbers are what stands for "not given".
+/// Mean and deviation of each channel. Both must be given: the four numbers that stand for "not
+/// given" fit no image, as in MXNet.
 fn terms(attrs: &Attrs, channels: usize) -> Result<Vec<[f64; 2]>, OpError> {
     let of = |name: &str, channel: usize| match attrs.floats(name) {
         [one] => Ok(*one),
-        all if all.len() == channels || all.len() == 4 => Ok(all[channel]),
+        all if all.len() == channels => Ok(all[channel]),
         all => Err(value_error(format!(
             "Invalid {name} for an input with {channels} channels: it must have either 1 or {channels} elements, but \
              got {}",
@@ -84,8 +85,12 @@ mod tests {
         let x = [1.0, 2.0, 3.0];
         let y = OpTest::new("_image_normalize").attr("mean", "(1, 0, 1)").attr("std", "2").f32([3, 1, 1], &x).run();
         assert_eq!(f32s(&y, [3, 1, 1]), [0.0, 1.0, 1.0]);
-        let y = OpTest::new("_image_normalize").f32([1, 3, 1, 1], &x).run();
+        let y = OpTest::new("_image_normalize").attr("mean", "0").attr("std", "1").f32([1, 3, 1, 1], &x).run();
         assert_eq!(f32s(&y, [1, 3, 1, 1]), x);
+        for attr in ["mean", "std"] {
+            let error = OpTest::new("_image_normalize").attr(attr, "1").f32([3, 1, 1], &x).error().message.clone();
+            assert!(error.contains("either 1 or 3 elements, but got 4"), "{error}");
+        }
         let error = OpTest::new("_image_normalize").attr("mean", "(1, 2)").f32([3, 1, 1], &x).error().message.clone();
         assert!(error.contains("either 1 or 3 elements, but got 2"), "{error}");
         assert!(OpTest::new("_image_normalize").f32([2, 1, 1], &x[..2]).error().message.contains("either 1 or 3"));

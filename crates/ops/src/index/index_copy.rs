@@ -39,7 +39,9 @@ struct RowCopies {
 fn row_copies(signature: &Signature<'_>) -> Result<RowCopies, OpError> {
     let [old, index, new] = signature.inputs else { return Err(wrong_arity()) };
     check_integers("index_vector", index.dtype)?;
-    let count = index.shape.size();
+    let [count] = index.shape[..] else {
+        return Err(shape_error(format!("index_vector has shape {} but needs one axis", index.shape)));
+    };
     let (Some((rows, row)), Some((new_rows, new_row))) = (old.shape.split_first(), new.shape.split_first()) else {
         return Err(shape_error("both tensors need rows"));
     };

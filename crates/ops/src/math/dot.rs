@@ -60,6 +60,10 @@ fn cut<T: Copy>(dims: &[T], sum_first: bool) -> Option<(T, Vec<T>)> {
 
 fn infer_dot(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     let (Some(a), Some(b)) = (shapes.dims(0), shapes.dims(1)) else { return Ok(()) };
+    let transposed = shapes.attrs.bool("transpose_a") || shapes.attrs.bool("transpose_b");
+    if transposed && a.len() == 1 && b.len() == 1 {
+        return Err(shape_error("two vectors cannot be transposed: leave out transpose_a and transpose_b"));
+    }
     let (Some((ka, mut out)), Some((kb, right))) =
         (cut(&a, shapes.attrs.bool("transpose_a")), cut(&b, !shapes.attrs.bool("transpose_b")))
     else {
@@ -210,6 +214,16 @@ mod tests {
         let y = OpTest::new("dot").f32([2], &[1.0, 2.0]).f32([2], &[3.0, 4.0]).run();
         assert_eq!(f32s(&y, [1]), [11.0]);
         OpTest::new("dot").f32([2, 3], &x).f32([2, 3], &x).error();
+    }
+
+    #[test]
+    fn two_vectors_are_not_transposed() {
+        for name in ["transpose_a", "transpose_b"] {
+            let vectors = || OpTest::new("dot").attr(name, "1").f32([2], &[1.0, 2.0]);
+            assert!(vectors().f32([2], &[3.0, 4.0]).error().message.contains("cannot be transposed"), "{name}");
+        }
+        let y = OpTest::new("dot").attr("transpose_b", "1").f32([2], &[1.0, 2.0]).f32([1, 2], &[3.0, 4.0]).run();
+        assert_eq!(f32s(&y, [1]), [11.0]);
     }
 
     #[test]

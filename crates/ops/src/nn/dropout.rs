@@ -17,6 +17,12 @@ pub static OPS: &[OpDef] = &[OpDef {
         AttrDef::new("axes", AttrKind::Shape, "()", "Axes along which one decision is shared."),
         AttrDef::new("cudnn_off", AttrKind::OptBool, "0", "Without effect here."),
     ],
+    infer_shape: |shapes| {
+        if let Some(rank) = shapes.rank(0) {
+            shared_axes(shapes.attrs, rank)?;
+        }
+        shapes.all_same()
+    },
     bind,
     random: true,
     rewrites: &Rewrites { is_identity: |attrs| !drops(attrs), ..Rewrites::NONE },
@@ -27,6 +33,10 @@ fn drops(attrs: &Attrs) -> bool {
     attrs.str("mode") == "always" && attrs.float("p") > 0.0
 }
 
+fn shared_axes(attrs: &Attrs, rank: usize) -> Result<Vec<usize>, OpError> {
+    attrs.ints("axes").iter().map(|axis| resolve_axis(*axis, rank)).collect()
+}
+
 fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     if !drops(attrs) {
         return Ok(costed_kernel_fn("copy", elementwise_ns(signature, 0), copy_first));
@@ -34,8 +44,7 @@ fn bind(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let shape = signature.inputs[0].shape.to_vec();
     // How far decisions of neighbours along an axis lie apart.
     let mut apart = vec![0; shape.len()];
-    let shared = attrs.ints("axes").iter().map(|axis| resolve_axis(*axis, shape.len()));
-    let shared = shared.collect::<Result<Vec<_>, _>>()?;
+    let shared = shared_axes(attrs, shape.len())?;
     let mut decisions = 1;
     for axis in (0..shape.len()).rev().filter(|axis| !shared.contains(axis)) {
         apart[axis] = decisions;
@@ -94,6 +103,12 @@ mod tests {
             }
             assert!(out.contains(&0.0) && out.contains(&2.0));
         }
+    }
+
+    #[test]
+    fn an_axis_that_does_not_exist_is_an_error_where_nothing_is_dropped_too() {
+        let error = OpTest::new("Dropout").attr("axes", "(2,)").f32([1, 2], &[1.0, 2.0]).error().message.clone();
+        assert!(error.contains("axis 2"), "{error}");
     }
 
     #[test]

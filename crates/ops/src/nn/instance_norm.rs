@@ -16,8 +16,8 @@ pub static OPS: &[OpDef] = &[OpDef {
         dtypes.set_input(0, "data", data)?;
         dtypes.all_same()
     },
-    bind: |attrs, signature| bind(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
-    form: |attrs, signature| form(signature.inputs[1].shape.size(), attrs.float("eps"), signature),
+    bind: |attrs, signature| bind(channels(signature)?, attrs.float("eps"), signature),
+    form: |attrs, signature| form(channels(signature)?, attrs.float("eps"), signature),
     rewrites: &Rewrites { row_wise: rows_of_data, ..Rewrites::NONE },
     ..OpDef::BASE
 }];
@@ -33,6 +33,15 @@ fn instance_shapes(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     shapes.set_input(2, "beta", channels)
 }
 
+/// How many channels there are. Without an axis after them there is nothing to normalise over.
+fn channels(signature: &Signature<'_>) -> Result<usize, OpError> {
+    let data = &signature.inputs[0].shape;
+    match data.len() {
+        0..3 => Err(shape_error(format!("data has shape {data} but needs an axis after the batch and the channels"))),
+        _ => Ok(signature.inputs[1].shape.size()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::testing::{OpTest, assert_close, f32s};
@@ -46,5 +55,11 @@ mod tests {
             .f32([2], &[0.0, 1.0])
             .run();
         assert_close(&f32s(&y, [1, 2, 2]), &[-1.0, 1.0, -1.0, 3.0]);
+    }
+
+    #[test]
+    fn channels_need_elements_to_normalise() {
+        let flat = OpTest::new("InstanceNorm").f32([1, 2], &[1.0, 3.0]).f32([2], &[1.0; 2]).f32([2], &[0.0; 2]);
+        assert!(flat.error().message.contains("needs an axis after the batch"));
     }
 }

@@ -40,8 +40,8 @@ fn axes(attrs: &Attrs, begin: &str, end: &str, rank: usize) -> Result<Range<usiz
         }
     };
     let range = bound(begin, 0)?..bound(end, rank)?;
-    if range.start > range.end {
-        return Err(value_error(format!("{begin} is after {end}")));
+    if range.is_empty() && (attrs.opt_int(begin).is_some() || attrs.opt_int(end).is_some()) {
+        return Err(value_error(format!("{begin}={} is not before {end}={}", range.start, range.end)));
     }
     Ok(range)
 }

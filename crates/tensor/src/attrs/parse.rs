@@ -23,7 +23,8 @@ pub(super) fn parse_value(def: &AttrDef, text: &str) -> Result<AttrValue, OpErro
         AttrKind::Shape if text.trim() == "None" => AttrValue::None,
         AttrKind::Int | AttrKind::OptInt => AttrValue::Int(parse_int(text).ok_or_else(wrong_format)?),
         AttrKind::IntFrom(least) => AttrValue::Int(int_from(def, text, least)?),
-        AttrKind::Float | AttrKind::OptFloat => AttrValue::Float(number(def, text).ok_or_else(wrong_format)?),
+        AttrKind::Float => AttrValue::Float(lone_number(def, text).ok_or_else(wrong_format)?),
+        AttrKind::OptFloat => AttrValue::Float(optional_number(def, text).ok_or_else(wrong_format)?),
         AttrKind::FloatIn(low, high) => AttrValue::Float(float_in(def, text, low, high)?),
         AttrKind::Bool | AttrKind::OptBool => AttrValue::Bool(parse_bool(text).ok_or_else(wrong_format)?),
         AttrKind::Shape | AttrKind::OptShape => AttrValue::Ints(parse_items(def, text, parse_int)?),
@@ -62,7 +63,7 @@ fn int_from(def: &AttrDef, text: &str, least: i64) -> Result<i64, OpError> {
 
 /// A number from `low` to `high`.
 fn float_in(def: &AttrDef, text: &str, low: f64, high: f64) -> Result<f64, OpError> {
-    match number(def, text).ok_or_else(|| format_error(def, text))? {
+    match lone_number(def, text).ok_or_else(|| format_error(def, text))? {
         value if value < low || value > high => {
             Err(bad(format!("value {value} for Parameter {} exceed bound [{low},{high}]", def.name)))
         }
@@ -93,12 +94,23 @@ fn parse_int(text: &str) -> Option<i64> {
     text.strip_prefix('+').unwrap_or(text).parse().ok()
 }
 
-/// Decimal or exponent form, `nan`, `inf`, a trailing `f`; nothing that overflows a double.
+/// A number outside of tuples. Spaces may precede it, and nothing may follow.
+fn lone_number(def: &AttrDef, text: &str) -> Option<f64> {
+    if text.ends_with(char::is_whitespace) { None } else { number(def, text) }
+}
+
+/// A number that `None` may stand for. It has no suffix.
+fn optional_number(def: &AttrDef, text: &str) -> Option<f64> {
+    let suffixed = text.contains(|c: char| c.is_ascii_digit()) && text.trim_end().ends_with(['f', 'F']);
+    if suffixed { None } else { number(def, text) }
+}
+
 /// A number in the precision in which MXNet keeps the attribute.
 fn number(def: &AttrDef, text: &str) -> Option<f64> {
     parse_float(text).map(|value| if def.wide { value } else { f64::from(value as f32) })
 }
 
+/// Decimal or exponent form, `nan`, `inf`, a trailing `f`; nothing that overflows a double.
 fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
@@ -177,9 +189,14 @@ mod tests {
         );
         let wide = parse_value(&AttrDef::required("p", AttrKind::OptFloat, "").wide(), "0.1");
         assert_eq!(wide.ok(), Some(AttrValue::Float(0.1)));
-        for text in ["abc", "", "None", "1e400"] {
+        for text in ["abc", "", "None", "1e400", "1.5 "] {
             assert!(parse(AttrKind::Float, text).is_err(), "{text}");
+            assert!(parse(AttrKind::FloatIn(0.0, 2.0), text).is_err(), "{text}");
         }
+        assert_eq!(parse(AttrKind::Float, " 1.5").ok(), Some(AttrValue::Float(1.5)));
+        // A number that None may stand for is read by other means.
+        assert_eq!(parse(AttrKind::OptFloat, " 1.5 ").ok(), Some(AttrValue::Float(1.5)));
+        assert!(parse(AttrKind::OptFloat, "1.5f").is_err());
     }
 
     #[test]
