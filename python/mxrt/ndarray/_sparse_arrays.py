@@ -13,6 +13,7 @@ from .._values.dtypes import dtype_name
 from ..base import MXNetRuntimeWarning, MXNetTypeError, MXNetValueError, NotSupportedForSparseNDArray, is_number, warn
 from ..context import Context
 from ._elements import is_sparse
+from ._refusals import checked_array
 from ._sparse_parts import (
     check_shape,
     checked_extents,
@@ -419,11 +420,23 @@ def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None)
     return zeros(stype, shape, ctx=ctx, dtype=dtype)
 
 
-def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, name: str | None = None) -> NDArray:
-    """A copy of an array in another storage; it is written to `out`, which has that storage."""
+def cast_storage(
+    data: NDArray | None = None,
+    stype: str | None = None,
+    out: NDArray | None = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> NDArray:
+    """A copy of an array in another storage; it is written to `out`, which has that storage.
+
+    Raises :class:`mxrt.base.MXNetError` without an array or a storage, or for other keywords, and
+    AssertionError for something that is no array.
+    """
     if out is not None and out.stype != stype:
         raise MXNetTypeError(f"cast_storage: out is a {out.stype} array, wanted a {stype} one")
-    made: NDArray = _mxrt.invoke("cast_storage", (data,), {"stype": stype}, out)
+    inputs = () if data is None else (checked_array(data),)
+    attrs = kwargs if stype is None else {**kwargs, "stype": stype}
+    made: NDArray = _mxrt.invoke("cast_storage", inputs, attrs, out)
     return made
 
 

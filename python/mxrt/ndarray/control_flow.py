@@ -153,9 +153,9 @@ def isnan(data: NDArray) -> NDArray:
 
 def isinf(data: NDArray) -> NDArray:
     """1 where an element is infinite, else 0."""
-    return abs(data) == float("inf")
+    return data.abs() == float("inf")
 
 
 def isfinite(data: NDArray) -> NDArray:
     """1 where an element is finite, else 0."""
-    return (abs(data) != float("inf")) * (data == data)
+    return (data.abs() != float("inf")) * (data == data)
