@@ -430,6 +430,10 @@ def _types_of_parameters(symbol: Symbol) -> dict[str, Any]:
     return dict(zip(names, [*(arguments or ()), *(aux or ())], strict=False))
 
 
+class NoSymbolError(MXNetTypeError, ValueError):
+    """Something that is no symbol was given for one."""
+
+
 def _flat(given: Any, argument: str, what: str) -> tuple[list[Symbol], Format]:
     """The symbols of nested lists, and the format."""
     try:
@@ -439,7 +443,7 @@ def _flat(given: Any, argument: str, what: str) -> tuple[list[Symbol], Format]:
         flat, form, wrong = [], 0, [given]
     if wrong or not flat:
         got = type(wrong[0]) if wrong else "an empty list"
-        raise MXNetTypeError(f"SymbolBlock: {argument} must be a Symbol or (nested) lists of them, got {got}")
+        raise NoSymbolError(f"SymbolBlock: {argument} must be a Symbol or (nested) lists of them, got {got}")
     return flat, form
 
 

@@ -12,6 +12,7 @@ from .._values.dtypes import dtype_name
 from ..base import MXNetIndexError, MXNetShapeError, MXNetTypeError, MXNetValueError
 
 __all__ = [
+    "DenseArrayError",
     "ElementTypeError",
     "IndexShapeError",
     "InputError",
@@ -33,6 +34,10 @@ _STORED = ("int16", "uint16", "uint32", "uint64")
 
 class NoAxesError(MXNetIndexError, TypeError):
     """The length of an array without axes."""
+
+
+class DenseArrayError(MXNetValueError, AssertionError):
+    """A dense array was given for a sparse one."""
 
 
 class ElementTypeError(MXNetTypeError, MXNetValueError, KeyError):

@@ -13,7 +13,7 @@ from .._values.dtypes import dtype_name
 from ..base import MXNetRuntimeWarning, MXNetTypeError, MXNetValueError, NotSupportedForSparseNDArray, is_number, warn
 from ..context import Context
 from ._elements import is_sparse
-from ._refusals import checked_array
+from ._refusals import DenseArrayError, checked_array
 from ._sparse_parts import (
     check_shape,
     checked_extents,
@@ -443,11 +443,12 @@ def cast_storage(
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """A copy of a sparse array, or of a sparse matrix of scipy.
 
-    Raises ValueError for anything that is not sparse.
+    Raises ValueError for anything that is not sparse, and for a dense NDArray an AssertionError,
+    too.
     """
     if isinstance(source_array, NDArray):
         if not isinstance(source_array, BaseSparseNDArray):
-            raise ValueError("Please use mx.nd.array to create an NDArray with source_array of type NDArray")
+            raise DenseArrayError("sparse.array: give a sparse array; a dense one becomes one by tostype()")
         copy = source_array.astype(source_array._dtype_name if dtype is None else dtype)
         return copy if ctx is None or copy.context == ctx else copy.copyto(ctx)
     if not is_sparse(source_array):
