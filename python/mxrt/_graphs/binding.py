@@ -23,7 +23,7 @@ __all__ = ["bind", "check_grad_req", "shared_arrays", "simple_bind", "storage_of
 
 
 class GradReqError(MXNetValueError, KeyError):
-    """What to do with gradients is not known."""
+    """A word for what to do with gradients is not known."""
 
 
 def check_grad_req(grad_req: Any) -> None:

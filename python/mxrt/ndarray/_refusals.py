@@ -91,7 +91,7 @@ def checked_array(data: Any) -> Any:
 
 
 def check_joined(arrays: Sequence[Any], axis: int) -> None:
-    """Checks that arrays have one type, and one shape but for an axis; JoinError otherwise.
+    """Checks that arrays have one type, and one shape except for an axis; JoinError otherwise.
     MXNetIndexError if the first has no such axis.
     """
     first = checked_array(arrays[0])

@@ -153,9 +153,11 @@ def isnan(data: NDArray) -> NDArray:
 
 def isinf(data: NDArray) -> NDArray:
     """1 where an element is infinite, else 0."""
-    return data.abs() == float("inf")
+    made: NDArray = data.abs() == float("inf")
+    return made
 
 
 def isfinite(data: NDArray) -> NDArray:
     """1 where an element is finite, else 0."""
-    return (data.abs() != float("inf")) * (data == data)
+    made: NDArray = (data.abs() != float("inf")) * (data == data)
+    return made
