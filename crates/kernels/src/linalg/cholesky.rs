@@ -1,10 +1,10 @@
 //! Cholesky factorisation, and the inverse of a factorised matrix.
 
 use super::triangular::solve_left;
-use super::{copy_block, each_matrix, identity, subtract_block, transpose};
+use super::{copy_block, each_matrix, identity, product, subtract_block, transpose};
 use crate::element::Float;
 use crate::error::{KernelError, check_len};
-use crate::gemm_plain::{Gemm, gemm};
+use crate::gemm_plain::Gemm;
 use crate::par::{Par, chunk_by_work, par_chunks_mut};
 use crate::scratch::{Scratch, ScratchList};
 use crate::vectorize::vectorized;
@@ -68,14 +68,14 @@ pub fn cholesky_inverse<T: Float>(
         let mut inverse = Scratch::<T>::new(par, n * n);
         identity(n, &mut inverse);
         solve_left(par, n, true, false, &factor, n, &mut inverse);
-        gemm(par, Gemm { transpose_a: true, ..Gemm::new(n, n, n) }, &inverse, &inverse, out);
+        product(par, Gemm { transpose_a: true, ..Gemm::new(n, n, n) }, &inverse, &inverse, out);
         Ok(())
     })
 }
 
 /// Replaces a matrix by its lower factor.
 fn factorise<T: Float>(par: &dyn Par, n: usize, a: &mut [T]) -> Result<(), &'static str> {
-    let [mut panel, mut right, mut product] = [(); 3].map(|()| ScratchList::new(par));
+    let [mut panel, mut right, mut update] = [(); 3].map(|()| ScratchList::new(par));
     for start in (0..n).step_by(BLOCK) {
         let end = (start + BLOCK).min(n);
         let mut definite = true;
@@ -92,10 +92,10 @@ fn factorise<T: Float>(par: &dyn Par, n: usize, a: &mut [T]) -> Result<(), &'sta
             let (k, rows) = (end - start, n - strip);
             right.clear();
             right.extend_from_slice(&panel[(strip - end) * k..(columns.end - end) * k]);
-            product.resize(rows * columns.len(), T::ZERO);
+            update.resize(rows * columns.len(), T::ZERO);
             let shape = Gemm { transpose_b: true, ..Gemm::new(rows, columns.len(), k) };
-            gemm(par, shape, &panel[(strip - end) * k..], &right, &mut product);
-            subtract_block(&mut below[(strip - end) * n..], n, columns, &product);
+            product(par, shape, &panel[(strip - end) * k..], &right, &mut update);
+            subtract_block(&mut below[(strip - end) * n..], n, columns, &update);
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Eigenvalues and eigenvectors of symmetric matrices: reduction to a tridiagonal matrix by
 //! reflections, then implicit QL steps, whose rotations are applied to all vectors together.
 
-use super::{NOTHING, each_matrix2, reflect_back, reflection};
+use super::reflections::turned_units;
+use super::{NOTHING, each_matrix, each_matrix2, reflection};
 use crate::element::Float;
 use crate::error::{KernelError, check_len};
 use crate::par::{Par, chunk_by_work, par_chunks_mut, par_chunks_mut2};
@@ -16,7 +17,7 @@ const PENDING: usize = 1 << 15;
 const STEPS: usize = 80;
 
 /// Eigenvectors, as rows, and eigenvalues in ascending order of matrices of order `n`, of which
-/// only the lower triangle is read. The element of largest magnitude of a vector, the first of
+/// only the lower triangle is read; with no room for vectors, the values alone. The element of largest magnitude of a vector, the first of
 /// equal ones, is positive. A matrix with infinities or NaN has only NaN for a result.
 ///
 /// # Errors
@@ -31,17 +32,29 @@ pub fn symmetric_eigen<T: Float>(
     vectors: &mut [T],
     values: &mut [T],
 ) -> Result<(), KernelError> {
-    check_len("the vectors", vectors.len(), a.len());
     if a.is_empty() {
         return Ok(());
     }
     check_len("the values", values.len(), a.len() / n);
+    if vectors.is_empty() {
+        return each_matrix(par, values, n, n, |par, i, values| {
+            factorise(par, n, &a[i * n * n..][..n * n], &mut [], values)
+        });
+    }
+    check_len("the vectors", vectors.len(), a.len());
     each_matrix2(par, (vectors, n * n), (values, n), n, |par, i, vectors, values| {
-        one(par, n, &a[i * n * n..][..n * n], vectors, values)
+        factorise(par, n, &a[i * n * n..][..n * n], vectors, values)
     })
 }
 
-fn one<T: Float>(par: &dyn Par, n: usize, a: &[T], vectors: &mut [T], values: &mut [T]) -> Result<(), &'static str> {
+/// Eigenvectors, as rows, and eigenvalues of one matrix; with no room for vectors, the values alone.
+pub(super) fn factorise<T: Float>(
+    par: &dyn Par,
+    n: usize,
+    a: &[T],
+    vectors: &mut [T],
+    values: &mut [T],
+) -> Result<(), &'static str> {
     let lower = || (0..n).flat_map(|i| &a[i * n..=i * n + i]);
     let largest = lower().map(|v| v.abs().to_f64()).fold(0.0, f64::max);
     if largest == f64::INFINITY || lower().any(|v| v.nan()) {
@@ -59,12 +72,18 @@ fn one<T: Float>(par: &dyn Par, n: usize, a: &[T], vectors: &mut [T], values: &m
         }
     }
     let (mut diagonal, mut beside) = tridiagonalise(par, n, &mut work);
-    let mut strips = Strips::new(par, n, &work);
-    steps(par, &mut diagonal, &mut beside, &mut strips)?;
+    let mut strips = (!vectors.is_empty()).then(|| Strips::new(par, n, &work));
+    steps(&mut diagonal, &mut beside, |sweep| {
+        if let Some(strips) = &mut strips {
+            strips.push(par, sweep);
+        }
+    })?;
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|i, j| diagonal[*i].total_cmp(&diagonal[*j]));
-    for ((value, row), &from) in values.iter_mut().zip(vectors.chunks_exact_mut(n)).zip(&order) {
-        *value = T::from_f64(diagonal[from] * scale);
+    values.iter_mut().zip(&order).for_each(|(value, from)| *value = T::from_f64(diagonal[*from] * scale));
+    let Some(mut strips) = strips else { return Ok(()) };
+    strips.apply(par);
+    for (row, &from) in vectors.chunks_exact_mut(n).zip(&order) {
         strips.read(from, row);
         let mut largest = 0;
         for j in 1..n {
@@ -144,15 +163,8 @@ struct Strips<T: Copy> {
 impl<T: Float> Strips<T> {
     /// The vectors into which reflections turn the unit vectors.
     fn new(par: &dyn Par, n: usize, reflections: &[T]) -> Self {
-        let mut rows = Scratch::filled(par, n * n, T::ZERO);
-        let band = chunk_by_work(n * n).clamp(4, 16);
-        par_chunks_mut(par, &mut rows, band * n, |chunk, rows| {
-            for (i, row) in rows.chunks_exact_mut(n).enumerate() {
-                let at = chunk * band + i;
-                row[at] = T::ONE;
-                reflect_back(row, reflections, n, 1, 0..at.min(n.saturating_sub(2)));
-            }
-        });
+        let mut rows = Scratch::<T>::new(par, n * n);
+        turned_units(par, reflections, n, 1, n.saturating_sub(2), &mut rows);
         let mut strips = Scratch::filled(par, n * n.div_ceil(WIDTH), [T::ZERO; WIDTH]);
         for (i, strip) in strips.iter_mut().enumerate() {
             let (row, column) = (i % n, i / n * WIDTH);
@@ -204,13 +216,9 @@ vectorized! {
     }
 }
 
-/// Makes the numbers next to the diagonal vanish. `beside[i]` stands between `i` and `i + 1`.
-fn steps<T: Float>(
-    par: &dyn Par,
-    diagonal: &mut [f64],
-    beside: &mut [f64],
-    vectors: &mut Strips<T>,
-) -> Result<(), &'static str> {
+/// Makes the numbers next to the diagonal vanish. `beside[i]` stands between `i` and `i + 1`. The
+/// vectors take part through `rotate`.
+fn steps(diagonal: &mut [f64], beside: &mut [f64], mut rotate: impl FnMut(Sweep)) -> Result<(), &'static str> {
     let n = diagonal.len();
     let largest = diagonal.iter().chain(&*beside).map(|v| v.abs()).fold(0.0, f64::max);
     // Where the rank is not full, the diagonal is rounding too: nothing would be small next to it.
@@ -230,11 +238,9 @@ fn steps<T: Float>(
             if count > STEPS {
                 return Err("has eigenvalues that did not converge");
             }
-            let sweep = step(diagonal, beside, low, high);
-            vectors.push(par, sweep);
+            rotate(step(diagonal, beside, low, high));
         }
     }
-    vectors.apply(par);
     Ok(())
 }
 

@@ -1,17 +1,21 @@
 //! Eigenvalues and eigenvectors of matrices that need not be symmetric: balancing, reduction to a
 //! Hessenberg matrix by reflections, then implicit QR steps with two shifts.
 
-use super::{NOTHING, each_matrix2, identity, reflection};
+use super::{NOTHING, each_matrix, each_matrix2, eigen, identity, product, reflect, reflection, transpose};
 use crate::error::{KernelError, check_len};
+use crate::gemm_plain::Gemm;
+use crate::matrix_vector::dot;
 use crate::par::Par;
 use crate::scratch::Scratch;
+use crate::vectorize::vectorized;
 
 /// QR steps for one eigenvalue, of which two are usual.
 const STEPS: usize = 300;
 /// Steps without success after which the shifts are changed.
 const PATIENCE: usize = 10;
 
-/// Eigenvalues of matrices of order `n`, and eigenvectors of length 1 as columns. `epsilon` is the
+/// Eigenvalues of matrices of order `n`, and eigenvectors of length 1 as columns; with no room for
+/// vectors, the values alone. `epsilon` is the
 /// relative rounding of the numbers in `a`: imaginary parts that it explains count as 0. A matrix
 /// with infinities or NaN has only NaN for a result.
 ///
@@ -28,11 +32,16 @@ pub fn general_eigen(
     vectors: &mut [f64],
     values: &mut [f64],
 ) -> Result<(), KernelError> {
-    check_len("the vectors", vectors.len(), a.len());
     if a.is_empty() {
         return Ok(());
     }
     check_len("the values", values.len(), a.len() / n);
+    if vectors.is_empty() {
+        return each_matrix(par, values, n, n, |par, i, values| {
+            one(par, n, epsilon, &a[i * n * n..][..n * n], &mut [], values)
+        });
+    }
+    check_len("the vectors", vectors.len(), a.len());
     each_matrix2(par, (vectors, n * n), (values, n), n, |par, i, vectors, values| {
         one(par, n, epsilon, &a[i * n * n..][..n * n], vectors, values)
     })
@@ -52,20 +61,42 @@ fn one(
         values.fill(f64::NAN);
         return Ok(());
     }
+    if (0..n).all(|i| (0..i).all(|j| a[i * n + j] == a[j * n + i])) {
+        return symmetric(par, n, a, vectors, values);
+    }
     // Products of such numbers neither overflow nor vanish.
     let scale = if largest > 0.0 && !(1e-100..1e100).contains(&largest) { largest } else { 1.0 };
-    let mut form =
-        SchurForm { n, t: Scratch::collect(par, n * n, a.iter().map(|v| v / scale)), q: Scratch::new(par, n * n) };
-    identity(n, &mut form.q);
+    let mut form = SchurForm {
+        n,
+        t: Scratch::collect(par, n * n, a.iter().map(|v| v / scale)),
+        q: Scratch::new(par, vectors.len()),
+    };
+    if !vectors.is_empty() {
+        identity(n, &mut form.q);
+    }
     let balance = form.balance();
     form.reduce(&balance);
     form.iterate(&balance, epsilon)?;
     (0..n).for_each(|i| values[i] = form.t[i * n + i] * scale);
-    form.vectors(vectors);
-    balance.undo(n, vectors);
-    for j in 0..n {
-        let length = (0..n).map(|i| vectors[i * n + j]).fold(0.0, f64::hypot);
-        (0..n).for_each(|i| vectors[i * n + j] /= length);
+    if vectors.is_empty() {
+        return Ok(());
+    }
+    let mut rows = form.vectors(par);
+    for row in rows.chunks_exact_mut(n) {
+        balance.undo(row);
+        let length = row.iter().fold(0.0, |length: f64, v| length.hypot(*v));
+        row.iter_mut().for_each(|v| *v /= length);
+    }
+    transpose(&rows, [n, n], vectors);
+    Ok(())
+}
+
+/// Eigenvalues and vectors of a symmetric matrix.
+fn symmetric(par: &dyn Par, n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(), &'static str> {
+    let mut rows = Scratch::<f64>::new(par, vectors.len());
+    eigen::factorise(par, n, a, &mut rows, values)?;
+    if !vectors.is_empty() {
+        transpose(&rows, [n, n], vectors);
     }
     Ok(())
 }
@@ -81,22 +112,78 @@ struct Balance {
 }
 
 impl Balance {
-    /// Turns vectors of the balanced matrix, as columns, into those of the matrix.
-    fn undo(&self, n: usize, vectors: &mut [f64]) {
-        for (row, factor) in vectors.chunks_exact_mut(n).zip(&self.factors) {
-            row.iter_mut().for_each(|v| *v *= factor);
-        }
-        for (i, j) in self.swaps.iter().rev() {
-            (0..n).for_each(|k| vectors.swap(i * n + k, j * n + k));
-        }
+    /// Turns a vector of the balanced matrix into that of the matrix.
+    fn undo(&self, vector: &mut [f64]) {
+        vector.iter_mut().zip(&self.factors).for_each(|(v, factor)| *v *= factor);
+        self.swaps.iter().rev().for_each(|(i, j)| vector.swap(*i, *j));
     }
 }
 
-/// A matrix `q t q^T` whose factor `t` becomes triangular.
+/// A matrix `q^T t q` whose factor `t` becomes triangular. Without `q` only the diagonal blocks of `t`
+/// are right in the end.
 struct SchurForm {
     n: usize,
     t: Scratch<f64>,
     q: Scratch<f64>,
+}
+
+vectorized! {
+    /// Applies the reflection `I - u u^T` to some rows of `n` elements, from column `first` on.
+    fn reflect_rows[](rows: &mut [f64], n: usize, first: usize, u: &[f64], parts: &mut [f64]) {
+        let parts = &mut parts[..n - first];
+        parts.fill(0.0);
+        for (row, u) in rows.chunks_exact(n).zip(u) {
+            for (part, v) in parts.iter_mut().zip(&row[first..]) {
+                *part += u * v;
+            }
+        }
+        for (row, u) in rows.chunks_exact_mut(n).zip(u) {
+            for (v, part) in row[first..].iter_mut().zip(&*parts) {
+                *v -= part * u;
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// Applies the reflection of two or three neighbouring columns to some rows of `n` elements.
+    fn reflect_columns[](rows: &mut [f64], n: usize, first: usize, count: usize, u: &[f64; 3]) {
+        let [u0, u1, u2] = *u;
+        for row in rows.chunks_exact_mut(n) {
+            match &mut row[first..first + count] {
+                [x, y, z] => {
+                    let part = u0 * *x + u1 * *y + u2 * *z;
+                    (*x, *y, *z) = (*x - part * u0, *y - part * u1, *z - part * u2);
+                }
+                [x, y] => {
+                    let part = u0 * *x + u1 * *y;
+                    (*x, *y) = (*x - part * u0, *y - part * u1);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// Applies the reflection of two or three neighbouring rows of `n` elements to some columns.
+    fn reflect_few[](rows: &mut [f64], n: usize, columns: std::ops::Range<usize>, u: &[f64; 3]) {
+        let [u0, u1, u2] = *u;
+        let (first, rest) = rows.split_at_mut(n);
+        let (second, third) = rest.split_at_mut(n);
+        let pairs = first[columns.clone()].iter_mut().zip(&mut second[columns.clone()]);
+        if third.is_empty() {
+            for (x, y) in pairs {
+                let part = u0 * *x + u1 * *y;
+                (*x, *y) = (*x - part * u0, *y - part * u1);
+            }
+            return;
+        }
+        for ((x, y), z) in pairs.zip(&mut third[columns]) {
+            let part = u0 * *x + u1 * *y + u2 * *z;
+            (*x, *y, *z) = (*x - part * u0, *y - part * u1, *z - part * u2);
+        }
+    }
 }
 
 impl SchurForm {
@@ -163,7 +250,7 @@ impl SchurForm {
     fn reduce(&mut self, balance: &Balance) {
         let n = self.n;
         let end = balance.active.end;
-        let mut u = Vec::with_capacity(n);
+        let (mut u, mut parts) = (Vec::with_capacity(n), vec![0.0; n]);
         for k in balance.active.start..end.saturating_sub(2) {
             u.clear();
             u.extend((k + 1..end).map(|i| self.t[i * n + k]));
@@ -171,16 +258,10 @@ impl SchurForm {
             if u.iter().all(|v| *v == 0.0) {
                 continue;
             }
-            for j in k + 1..n {
-                let part: f64 = u.iter().enumerate().map(|(i, u)| u * self.t[(k + 1 + i) * n + j]).sum();
-                u.iter().enumerate().for_each(|(i, u)| self.t[(k + 1 + i) * n + j] -= part * u);
-            }
-            for m in [&mut self.t, &mut self.q] {
-                for row in m.chunks_exact_mut(n) {
-                    let row = &mut row[k + 1..end];
-                    let part: f64 = row.iter().zip(&u).map(|(v, u)| v * u).sum();
-                    row.iter_mut().zip(&u).for_each(|(v, u)| *v -= part * u);
-                }
+            reflect_rows(&mut self.t[(k + 1) * n..end * n], n, k + 1, &u, &mut parts);
+            self.t.chunks_exact_mut(n).for_each(|row| reflect(&mut row[k + 1..end], &u));
+            if !self.q.is_empty() {
+                reflect_rows(&mut self.q[(k + 1) * n..end * n], n, 0, &u, &mut parts);
             }
             self.t[(k + 1) * n + k] = head;
             (k + 2..end).for_each(|i| self.t[i * n + k] = 0.0);
@@ -249,15 +330,19 @@ impl SchurForm {
         let z = half + square.sqrt().copysign(half);
         let length = c.hypot(z);
         let (cosine, sine) = (z / length, c / length);
-        for j in k..n {
-            let (x, y) = (self.t[k * n + j], self.t[(k + 1) * n + j]);
-            (self.t[k * n + j], self.t[(k + 1) * n + j]) = (cosine * x + sine * y, cosine * y - sine * x);
-        }
-        let turn = |row: &mut [f64]| {
-            (row[k], row[k + 1]) = (cosine * row[k] + sine * row[k + 1], cosine * row[k + 1] - sine * row[k]);
+        let turn = |x: &mut f64, y: &mut f64| (*x, *y) = (cosine * *x + sine * *y, cosine * *y - sine * *x);
+        let turn_rows = |matrix: &mut [f64]| {
+            let (above, below) = matrix.split_at_mut((k + 1) * n);
+            above[k * n..].iter_mut().zip(&mut below[..n]).for_each(|(x, y)| turn(x, y));
         };
-        self.t.chunks_exact_mut(n).take(k + 2).for_each(turn);
-        self.q.chunks_exact_mut(n).for_each(turn);
+        turn_rows(&mut self.t);
+        for row in self.t.chunks_exact_mut(n).take(k + 2) {
+            let (x, y) = row.split_at_mut(k + 1);
+            turn(&mut x[k], &mut y[0]);
+        }
+        if !self.q.is_empty() {
+            turn_rows(&mut self.q);
+        }
         self.t[(k + 1) * n + k] = 0.0;
         Ok(())
     }
@@ -299,31 +384,27 @@ impl SchurForm {
                 self.t[k * n + k - 1] = value;
                 (1..rows).for_each(|i| self.t[(k + i) * n + k - 1] = 0.0);
             }
-            let u = &u[..rows];
-            for j in k..n {
-                let part: f64 = u.iter().enumerate().map(|(i, u)| u * self.t[(k + i) * n + j]).sum();
-                u.iter().enumerate().for_each(|(i, u)| self.t[(k + i) * n + j] -= part * u);
+            // Without vectors nothing outside of these rows and columns counts.
+            let (top, width) = if self.q.is_empty() { (start, end) } else { (0, n) };
+            reflect_few(&mut self.t[k * n..(k + rows) * n], n, k..width, &u);
+            reflect_columns(&mut self.t[top * n..(k + 4).min(end) * n], n, k, rows, &u);
+            if !self.q.is_empty() {
+                reflect_few(&mut self.q[k * n..(k + rows) * n], n, 0..n, &u);
             }
-            let reflect = |row: &mut [f64]| {
-                let row = &mut row[k..k + rows];
-                let part: f64 = row.iter().zip(u).map(|(v, u)| v * u).sum();
-                row.iter_mut().zip(u).for_each(|(v, u)| *v -= part * u);
-            };
-            self.t.chunks_exact_mut(n).take((k + 4).min(end)).for_each(reflect);
-            self.q.chunks_exact_mut(n).for_each(reflect);
         }
     }
 
-    /// Eigenvectors of the matrix, as columns.
-    fn vectors(&self, out: &mut [f64]) {
+    /// Eigenvectors of the matrix, as rows.
+    fn vectors(&self, par: &dyn Par) -> Scratch<f64> {
         let n = self.n;
         let norm = self.t.iter().map(|v| v.abs()).fold(f64::MIN_POSITIVE, f64::max);
-        let mut x = vec![0.0; n];
-        for k in 0..n {
+        let mut of_t = Scratch::filled(par, n * n, 0.0);
+        for (k, x) in of_t.chunks_exact_mut(n).enumerate() {
             let value = self.t[k * n + k];
             x[k] = 1.0;
             for i in (0..k).rev() {
-                let sum: f64 = (i + 1..=k).map(|j| self.t[i * n + j] * x[j]).sum();
+                let mut sum = 0.0;
+                dot(&self.t[i * n + i + 1..=i * n + k], &x[i + 1..=k], &mut sum);
                 let difference = self.t[i * n + i] - value;
                 // Equal eigenvalues: a slightly different one.
                 let least = f64::EPSILON * norm;
@@ -333,10 +414,10 @@ impl SchurForm {
                     x[i..=k].iter_mut().for_each(|v| *v /= size);
                 }
             }
-            for (i, row) in self.q.chunks_exact(n).enumerate() {
-                out[i * n + k] = row.iter().zip(&x[..=k]).map(|(q, x)| q * x).sum();
-            }
         }
+        let mut vectors = Scratch::<f64>::new(par, n * n);
+        product(par, Gemm::new(n, n, n), &of_t, &self.q, &mut vectors);
+        vectors
     }
 }
 
@@ -362,6 +443,10 @@ mod tests {
                 (0..n).for_each(|i| a[i * n + p - 1] -= 0.5 * a[i * n + p]);
             }
             let (v, w) = eigen(n, &a).expect("real eigenvalues");
+            let mut alone = vec![0.0; n];
+            general_eigen(&Serial, n, f64::EPSILON, &a, &mut [], &mut alone).expect("real eigenvalues");
+            alone.sort_by(f64::total_cmp);
+            assert!(alone.iter().enumerate().all(|(i, v)| (v - (i + 1) as f64).abs() < 1e-6), "{n}: {alone:?}");
             let mut sorted = w.clone();
             sorted.sort_by(f64::total_cmp);
             for (i, value) in sorted.iter().enumerate() {

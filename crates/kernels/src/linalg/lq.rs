@@ -1,9 +1,10 @@
 //! Factorisation into a lower triangular and an orthonormal matrix.
 
-use super::{each_matrix2, reflect, reflect_back, reflection};
+use super::reflections::{BLOCK, Reflections, turned_units};
+use super::{each_matrix2, reflect, reflection};
 use crate::element::Float;
 use crate::error::check_len;
-use crate::par::{Par, chunk_by_work, par_chunks_mut};
+use crate::par::Par;
 use crate::scratch::Scratch;
 
 /// Factorises `A = L Q`: matrices of `rows` rows of `columns` elements, no more rows than columns.
@@ -30,24 +31,19 @@ pub fn lq<T: Float>(par: &dyn Par, [rows, columns]: [usize; 2], a: &[T], q: &mut
 fn one<T: Float>(par: &dyn Par, [rows, columns]: [usize; 2], a: &[T], q: &mut [T], l: &mut [T]) {
     let mut work = Scratch::copy_of(par, a);
     l.fill(T::ZERO);
-    for i in 0..rows {
-        let (done, below) = work.split_at_mut((i + 1) * columns);
-        let row = &mut done[i * columns..];
-        l[i * rows..][..i].copy_from_slice(&row[..i]);
-        l[i * rows + i] = T::from_f64(reflection(&mut row[i..]));
-        let row: &[T] = row;
-        let band = chunk_by_work(4 * (columns - i));
-        par_chunks_mut(par, below, band * columns, |_, others| {
-            others.chunks_exact_mut(columns).for_each(|other| reflect(&mut other[i..], &row[i..]));
-        });
-    }
-    let band = chunk_by_work(2 * rows * columns);
-    par_chunks_mut(par, q, band * columns, |chunk, out| {
-        for (i, out) in out.chunks_exact_mut(columns).enumerate() {
-            let row = chunk * band + i;
-            out.fill(T::ZERO);
-            out[row] = T::ONE;
-            reflect_back(out, &work, columns, 0, 0..row + 1);
+    for start in (0..rows).step_by(BLOCK) {
+        let end = (start + BLOCK).min(rows);
+        for i in start..end {
+            let (done, below) = work[..end * columns].split_at_mut((i + 1) * columns);
+            let row = &mut done[i * columns..];
+            l[i * rows..][..i].copy_from_slice(&row[..i]);
+            l[i * rows + i] = T::from_f64(reflection(&mut row[i..]));
+            below.chunks_exact_mut(columns).for_each(|other| reflect(&mut other[i..], &row[i..]));
         }
-    });
+        if end < rows {
+            let block = Reflections::new(par, &work, columns, 0, start..end);
+            block.apply(par, &mut work[end * columns..], columns, true);
+        }
+    }
+    turned_units(par, &work, columns, 0, rows, q);
 }

@@ -8,6 +8,8 @@ mod eigen;
 mod general_eigen;
 mod lq;
 mod lu;
+mod pseudo_inverse;
+mod reflections;
 mod svd;
 mod triangular;
 
@@ -15,15 +17,17 @@ pub use cholesky::{cholesky, cholesky_inverse};
 pub use eigen::symmetric_eigen;
 pub use general_eigen::general_eigen;
 pub use lq::lq;
-pub use lu::{determinant, inverse};
+pub use lu::{determinant, inverse, solve};
+pub use pseudo_inverse::pseudo_inverse;
 pub use svd::singular_values;
 pub use triangular::{TriangularKind, TriangularProduct};
 
 use crate::element::Float;
 use crate::error::KernelError;
+use crate::gemm_plain::{Gemm, gemm};
 use crate::par::{Par, Within, chunk_by_work, par_chunks_mut, par_chunks_mut2};
 use crate::scratch::ScratchList;
-use crate::vectorize::vectorized;
+use crate::vectorize::{Width, vectorized};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -108,6 +112,11 @@ fn each_matrix2<T: Send, U: Send>(
     errors.result()
 }
 
+/// Computes a product in the register tiles of this processor.
+fn product<T: Float>(par: &dyn Par, shape: Gemm, a: &[T], b: &[T], c: &mut [T]) {
+    gemm(par, shape.on(Width::widest().isa()), a, b, c);
+}
+
 /// Copies a block of a matrix with rows of `width` elements.
 fn copy_block<T: Copy>(a: &[T], width: usize, rows: Range<usize>, columns: Range<usize>, out: &mut ScratchList<'_, T>) {
     out.clear();
@@ -181,14 +190,6 @@ fn reflection<T: Float>(x: &mut [T]) -> f64 {
         *v = T::from_f64(v0 / length * factor);
     }
     beta
-}
-
-/// Applies reflections `first..last` to a vector, the last one first. Vector `k` of `vectors`, of
-/// rows of `width` elements, holds its numbers from column `k + offset` on.
-fn reflect_back<T: Float>(row: &mut [T], vectors: &[T], width: usize, offset: usize, which: Range<usize>) {
-    for k in which.rev() {
-        reflect(&mut row[k + offset..], &vectors[k * width..][..width][k + offset..]);
-    }
 }
 
 /// Applies one reflection to a vector.

@@ -1,9 +1,13 @@
-//! Singular values and vectors, by rotations of pairs of rows (Hestenes' one-sided Jacobi method).
+//! Singular values and vectors, by rotations of pairs of rows (Hestenes' one-sided Jacobi method). It
+//! begins with rows that the eigenvectors of `A A^T` have made almost orthogonal.
 
-use super::each_matrix2;
+use super::{each_matrix2, eigen, product};
 use crate::error::{KernelError, check_len};
+use crate::gemm_plain::Gemm;
+use crate::matrix_vector;
 use crate::par::Par;
 use crate::scratch::Scratch;
+use crate::vectorize::vectorized;
 
 /// Rounds over all pairs of rows, of which about ten are usual.
 const ROUNDS: usize = 80;
@@ -39,7 +43,7 @@ pub fn singular_values(
     let mut both = Scratch::<f64>::new(par, count * (square + rows));
     each_matrix2(par, (v, size), (&mut both, square + rows), columns, |par, i, v, both| {
         let (u, values) = both.split_at_mut(square);
-        one(par, [rows, columns], &a[i * size..][..size], u, values, v)
+        factorise(par, [rows, columns], &a[i * size..][..size], u, values, v)
     })?;
     let outputs = u.chunks_exact_mut(square).zip(values.chunks_exact_mut(rows));
     for ((u, values), both) in outputs.zip(both.chunks_exact(square + rows)) {
@@ -55,18 +59,24 @@ fn rounding(n: usize) -> f64 {
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let mut sum = 0.0;
+    matrix_vector::dot(a, b, &mut sum);
+    sum
 }
 
-/// Two rows turned into each other by an angle.
-fn turn(rows: &mut [f64], width: usize, [p, q]: [usize; 2], cosine: f64, sine: f64) {
-    let (above, below) = rows.split_at_mut(q * width);
-    for (x, y) in above[p * width..][..width].iter_mut().zip(&mut below[..width]) {
-        (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
+vectorized! {
+    /// Turns two rows into each other by an angle.
+    fn turn[](rows: &mut [f64], width: usize, pair: [usize; 2], cosine: f64, sine: f64) {
+        let [p, q] = pair;
+        let (above, below) = rows.split_at_mut(q * width);
+        for (x, y) in above[p * width..][..width].iter_mut().zip(&mut below[..width]) {
+            (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
+        }
     }
 }
 
-fn one(
+/// Factorises one matrix.
+pub(super) fn factorise(
     par: &dyn Par,
     [m, n]: [usize; 2],
     a: &[f64],
@@ -83,11 +93,31 @@ fn one(
     let scale = if largest > 0.0 { largest } else { 1.0 };
     let mut work = Scratch::collect(par, a.len(), a.iter().map(|v| v / scale));
     // The rows of the transposed left factor.
-    let mut left = Scratch::filled(par, m * m, 0.0);
-    (0..m).for_each(|i| left[i * m + i] = 1.0);
+    let mut left = Scratch::<f64>::new(par, m * m);
+    turn_to_eigenvectors(par, [m, n], &mut work, &mut left)?;
     make_orthogonal([m, n], &mut work, &mut left)?;
     write_factors(par, [m, n], [&work, &left], [u, values, v]);
     values.iter_mut().for_each(|value| *value *= scale);
+    Ok(())
+}
+
+/// Multiplies the matrix with the eigenvectors of its product with its transpose, those of the largest
+/// values first; they go to the rows of `left`.
+fn turn_to_eigenvectors(
+    par: &dyn Par,
+    [m, n]: [usize; 2],
+    work: &mut [f64],
+    left: &mut [f64],
+) -> Result<(), &'static str> {
+    let (mut square, mut values) = (Scratch::<f64>::new(par, m * m), Scratch::<f64>::new(par, m));
+    product(par, Gemm { transpose_b: true, ..Gemm::new(m, m, n) }, work, work, &mut square);
+    eigen::factorise(par, m, &square, left, &mut values)?;
+    for i in 0..m / 2 {
+        let (above, below) = left.split_at_mut((m - 1 - i) * m);
+        above[i * m..][..m].swap_with_slice(&mut below[..m]);
+    }
+    let given = Scratch::copy_of(par, work);
+    product(par, Gemm::new(m, n, m), left, &given, work);
     Ok(())
 }
 
@@ -119,12 +149,14 @@ fn write_factors(par: &dyn Par, [m, n]: [usize; 2], [work, left]: [&[f64]; 2], [
 /// nothing but rounding stay unchanged: no turn makes noise orthogonal.
 fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Result<(), &'static str> {
     let tolerance = rounding(n);
+    let square = |row: &[f64]| dot(row, row);
+    let mut squares: Vec<f64> = work.chunks_exact(n).map(square).collect();
     let mut turned = m > 1;
     let mut rounds = 0;
     while turned {
         turned = false;
         // Turns never make the longest row shorter.
-        let longest = work.chunks_exact(n).map(|row| dot(row, row)).fold(0.0, f64::max);
+        let longest = squares.iter().copied().fold(0.0, f64::max);
         let least = tolerance * tolerance * longest;
         rounds += 1;
         if rounds > ROUNDS {
@@ -133,7 +165,7 @@ fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Re
         for p in 0..m {
             for q in p + 1..m {
                 let (x, y) = (&work[p * n..(p + 1) * n], &work[q * n..(q + 1) * n]);
-                let (alpha, beta, gamma) = (dot(x, x), dot(y, y), dot(x, y));
+                let (alpha, beta, gamma) = (squares[p], squares[q], dot(x, y));
                 if alpha.min(beta) <= least || gamma.abs() <= tolerance * (alpha * beta).sqrt() {
                     continue;
                 }
@@ -143,6 +175,7 @@ fn make_orthogonal([m, n]: [usize; 2], work: &mut [f64], left: &mut [f64]) -> Re
                 let cosine = 1.0 / tangent.hypot(1.0);
                 turn(work, n, [p, q], cosine, cosine * tangent);
                 turn(left, m, [p, q], cosine, cosine * tangent);
+                [p, q].into_iter().for_each(|i| squares[i] = square(&work[i * n..][..n]));
             }
         }
     }

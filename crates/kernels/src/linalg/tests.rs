@@ -147,6 +147,13 @@ fn determinants_and_inverses_belong_to_the_matrix() {
         let mut one = vec![0.0; n * n];
         identity(n, &mut one);
         assert_near(&product(n, n, n, &a[n * n..], &inverted[n * n..]), &one, 1e-8);
+        let b = random64(2 * n * 3, 5);
+        let solved = steady(|par| {
+            let mut out = vec![0.0; b.len()];
+            solve(par, n, 3, &a, &b, &mut out).unwrap();
+            out
+        });
+        assert_near(&product(n, n, 3, &a[n * n..], &solved[n * 3..]), &b[n * 3..], 1e-9);
     }
 }
 
@@ -193,6 +200,9 @@ fn eigenvectors_rebuild_the_matrix() {
             });
             let (vectors, values) = both.split_at(n * n);
             assert!(values.is_sorted());
+            let mut alone = vec![0.0; n];
+            symmetric_eigen(&Serial, n, &scaled, &mut [], &mut alone).unwrap();
+            assert_eq!(alone, values, "values without vectors are the same");
             let mut one = vec![0.0; n * n];
             identity(n, &mut one);
             assert_near(&product(n, n, n, vectors, &turned(vectors, [n, n])), &one, 1e-12);

@@ -1,16 +1,19 @@
 //! Products with triangular matrices and their inverses.
 
-use super::{copy_block, each_matrix, transpose};
+use super::{copy_block, each_matrix, product, transpose};
 use crate::element::Float;
 use crate::error::check_len;
-use crate::gemm_plain::{Gemm, gemm};
-use crate::par::Par;
+use crate::gemm_plain::Gemm;
+use crate::par::{Columns, Par, par_columns_mut};
 use crate::scratch::{Scratch, ScratchList};
 use crate::vectorize::vectorized;
 use std::ops::Range;
 
 /// Rows that are computed together, next to a product with all others.
-const BLOCK: usize = 64;
+const BLOCK: usize = 32;
+/// Columns of a chunk, and those whose sums are in registers.
+const BAND: usize = 128;
+const STRIP: usize = 32;
 
 /// The matrix to multiply with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +110,7 @@ pub(super) fn solve_left<T: Float>(
     let mut left = ScratchList::new(par);
     for rows in blocks(n, lower) {
         add_product(par, n, lower, -1.0, a, columns, &rows, b, &mut left);
-        let a = &a[rows.start * n..];
-        solve_block(a, n, rows.start, rows.len(), lower, unit, columns, &mut b[rows.start * columns..]);
+        DiagonalBlock { kind: TriangularKind::Inverse, lower, unit, a, n, rows }.apply(par, columns, b);
     }
 }
 
@@ -117,8 +119,8 @@ fn multiply_left<T: Float>(par: &dyn Par, n: usize, lower: bool, a: &[T], column
     let mut left = ScratchList::new(par);
     // Each block of rows needs the old values of those that a solution would have computed earlier.
     for rows in blocks(n, !lower) {
-        let block = &a[rows.start * n..];
-        multiply_block(block, n, rows.start, rows.len(), lower, columns, &mut b[rows.start * columns..]);
+        let block = rows.clone();
+        DiagonalBlock { kind: TriangularKind::Matrix, lower, unit: false, a, n, rows: block }.apply(par, columns, b);
         add_product(par, n, lower, 1.0, a, columns, &rows, b, &mut left);
     }
 }
@@ -153,74 +155,71 @@ fn add_product<T: Float>(
     let (right, out): (&[T], &mut [T]) =
         if lower { (above, &mut from[..rows.len() * columns]) } else { (from, &mut above[rows.start * columns..]) };
     let shape = Gemm { alpha, beta: 1.0, ..Gemm::new(rows.len(), columns, beside.len()) };
-    gemm(par, shape, left, right, out);
+    product(par, shape, left, right, out);
+}
+
+/// A block of the diagonal of a triangular matrix of order `n`.
+struct DiagonalBlock<'a, T> {
+    kind: TriangularKind,
+    lower: bool,
+    /// whether the diagonal counts as 1
+    unit: bool,
+    a: &'a [T],
+    n: usize,
+    rows: Range<usize>,
+}
+
+impl<T: Float> DiagonalBlock<'_, T> {
+    /// Replaces the rows of `b` by the block, or its inverse, times them.
+    fn apply(&self, par: &dyn Par, columns: usize, b: &mut [T]) {
+        let rows = &mut b[self.rows.start * columns..self.rows.end * columns];
+        par_columns_mut(par, rows, [1, self.rows.len(), columns], BAND, 0, |_, _, mut band, _| {
+            combine(self, &mut band);
+        });
+    }
 }
 
 vectorized! {
-    /// Solves with the diagonal block of `order` rows, whose columns begin at `start`.
-    fn solve_block[T: Float](
-        a: &[T],
-        n: usize,
-        start: usize,
-        order: usize,
-        lower: bool,
-        unit: bool,
-        columns: usize,
-        b: &mut [T],
-    ) {
-        for step in 0..order {
-            let i = if lower { step } else { order - 1 - step };
-            let before = if lower { 0..i } else { i + 1..order };
-            for j in before {
-                let factor = a[i * n + start + j];
-                let (from, to) = two_rows(b, columns, j, i);
-                for (v, x) in to.iter_mut().zip(from) {
-                    *v = *v - factor * *x;
+    fn combine[T: Float](block: &DiagonalBlock<'_, T>, band: &mut Columns<'_, T>) {
+        let (order, lower, solves) = (block.rows.len(), block.lower, block.kind == TriangularKind::Inverse);
+        for strip in (0..band.width()).step_by(STRIP) {
+            let width = STRIP.min(band.width() - strip);
+            for step in 0..order {
+                // The sums of a solution take rows that are done, those of a product rows that are not.
+                let i = if lower == solves { step } else { order - 1 - step };
+                let factors = &block.a[(block.rows.start + i) * block.n + block.rows.start..][..order];
+                let mut sums = [T::ZERO; STRIP];
+                sums[..width].copy_from_slice(&band.row(i)[strip..][..width]);
+                if !solves {
+                    for sum in &mut sums {
+                        *sum = factors[i] * *sum;
+                    }
                 }
-            }
-            if !unit {
-                let pivot = a[i * n + start + i];
-                b[i * columns..][..columns].iter_mut().for_each(|v| *v = *v / pivot);
+                for j in if lower { 0..i } else { i + 1..order } {
+                    let factor = if solves { -factors[j] } else { factors[j] };
+                    add_multiple(&mut sums, factor, &band.row(j)[strip..]);
+                }
+                if solves && !block.unit {
+                    for sum in &mut sums {
+                        *sum = *sum / factors[i];
+                    }
+                }
+                band.row(i)[strip..][..width].copy_from_slice(&sums[..width]);
             }
         }
     }
 }
 
-vectorized! {
-    /// Multiplies with the diagonal block of `order` rows, whose columns begin at `start`.
-    fn multiply_block[T: Float](
-        a: &[T],
-        n: usize,
-        start: usize,
-        order: usize,
-        lower: bool,
-        columns: usize,
-        b: &mut [T],
-    ) {
-        for step in 0..order {
-            let i = if lower { order - 1 - step } else { step };
-            let pivot = a[i * n + start + i];
-            b[i * columns..][..columns].iter_mut().for_each(|v| *v = pivot * *v);
-            let before = if lower { 0..i } else { i + 1..order };
-            for j in before {
-                let factor = a[i * n + start + j];
-                let (from, to) = two_rows(b, columns, j, i);
-                for (v, x) in to.iter_mut().zip(from) {
-                    *v += factor * *x;
-                }
-            }
-        }
-    }
-}
-
-/// Two different rows, the second one to be changed.
+/// Adds a multiple of some numbers, as many as there are.
 #[inline(always)]
-fn two_rows<T>(b: &mut [T], columns: usize, from: usize, to: usize) -> (&[T], &mut [T]) {
-    if from < to {
-        let (above, below) = b.split_at_mut(to * columns);
-        (&above[from * columns..][..columns], &mut below[..columns])
-    } else {
-        let (above, below) = b.split_at_mut(from * columns);
-        (&below[..columns], &mut above[to * columns..][..columns])
+fn add_multiple<T: Float>(sums: &mut [T; STRIP], factor: T, x: &[T]) {
+    if let Some(x) = x.first_chunk::<STRIP>() {
+        for i in 0..STRIP {
+            sums[i] += factor * x[i];
+        }
+        return;
+    }
+    for (sum, x) in sums.iter_mut().zip(x) {
+        *sum += factor * *x;
     }
 }

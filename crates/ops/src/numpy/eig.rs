@@ -41,7 +41,9 @@ fn bind_general(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
     let epsilon = if signature.inputs[0].dtype == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     Ok(kernel_fn(signature, move |call| {
         let a = floats(call.par, &call.inputs[0])?;
-        let [mut vectors, mut values] = [a.len(), a.len() / n.max(1)].map(|n| Scratch::<f64>::new(call.par, n));
+        // Without an output for vectors there is no room for them, and none are computed.
+        let room = if call.outputs.len() > 1 { a.len() } else { 0 };
+        let [mut vectors, mut values] = [room, a.len() / n.max(1)].map(|n| Scratch::<f64>::new(call.par, n));
         linalg::general_eigen(call.par, n, epsilon, &a, &mut vectors, &mut values).map_err(matrix_error)?;
         store_floats(&values, &mut call.outputs[0])?;
         call.outputs.get_mut(1).map_or(Ok(()), |out| store_floats(&vectors, out))

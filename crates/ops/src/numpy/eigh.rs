@@ -33,7 +33,9 @@ fn bind_symmetric(attrs: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         if upper {
             a.chunks_mut((n * n).max(1)).for_each(|a| turn_over(a, n));
         }
-        let [mut vectors, mut values] = [a.len(), a.len() / n.max(1)].map(|n| Scratch::<f64>::new(call.par, n));
+        // Without an output for vectors there is no room for them, and none are computed.
+        let room = if call.outputs.len() > 1 { a.len() } else { 0 };
+        let [mut vectors, mut values] = [room, a.len() / n.max(1)].map(|n| Scratch::<f64>::new(call.par, n));
         linalg::symmetric_eigen(call.par, n, &a, &mut vectors, &mut values).map_err(matrix_error)?;
         store_floats(&values, &mut call.outputs[0])?;
         if let Some(out) = call.outputs.get_mut(1) {

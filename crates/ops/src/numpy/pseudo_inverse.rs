@@ -1,8 +1,8 @@
 //! Pseudo-inverses of the matrices in the last two axes, in double precision.
 
-use super::linalg::{check_wide, matrix_error, no_matrices, transposed};
+use super::linalg::{check_wide, matrix_error, no_matrices};
 use crate::prelude::*;
-use mxrt_kernels::{Par, linalg};
+use mxrt_kernels::linalg;
 
 /// Rows of the table.
 pub static OPS: &[OpDef] = &[
@@ -64,8 +64,10 @@ const PSEUDO_INVERSE: OpDef = OpDef {
                 (None, Some(limits)) => floats(call.par, limits)?,
                 (None, None) => return Err(wrong_arity()),
             };
-            let made =
-                pseudo_inverse(call.par, [m, n], &floats(call.par, &call.inputs[0])?, |block| limits[place(block)])?;
+            let a = floats(call.par, &call.inputs[0])?;
+            let mut made = Scratch::<f64>::new(call.par, a.len());
+            let limit_of = |matrix| limits[place(matrix)];
+            linalg::pseudo_inverse(call.par, [m, n], &a, limit_of, &mut made).map_err(matrix_error)?;
             store_floats(&made, &mut call.outputs[0])
         }))
     },
@@ -81,36 +83,6 @@ fn place_of_limit(block: usize, batch: &[usize], limits: &[usize]) -> usize {
         (rest, step) = (rest / n, step * extent);
     }
     place
-}
-
-fn pseudo_inverse(
-    par: &dyn Par,
-    [m, n]: [usize; 2],
-    a: &[f64],
-    limit_of: impl Fn(usize) -> f64,
-) -> Result<Scratch<f64>, OpError> {
-    if a.is_empty() {
-        return Ok(Scratch::new(par, 0));
-    }
-    let turned = if m <= n { None } else { Some(transposed(par, a, [m, n])) };
-    let (wide, [rows, columns]) = (turned.as_deref().unwrap_or(a), [m.min(n), m.max(n)]);
-    let count = a.len() / (m * n);
-    let [mut u, mut l, mut v] = [count * rows * rows, count * rows, a.len()].map(|n| Scratch::<f64>::new(par, n));
-    linalg::singular_values(par, [rows, columns], wide, &mut u, &mut l, &mut v).map_err(matrix_error)?;
-    let mut made = Scratch::filled(par, a.len(), 0.0);
-    for block in 0..count {
-        let values = &l[block * rows..][..rows];
-        let limit = limit_of(block) * values.first().copied().unwrap_or(0.0);
-        for (k, value) in values.iter().enumerate().filter(|(_, value)| **value > limit) {
-            for i in 0..columns {
-                let right = v[(block * rows + k) * columns + i] / value;
-                for j in 0..rows {
-                    made[(block * columns + i) * rows + j] += right * u[(block * rows + j) * rows + k];
-                }
-            }
-        }
-    }
-    Ok(if m <= n { made } else { transposed(par, &made, [columns, rows]) })
 }
 
 #[cfg(test)]

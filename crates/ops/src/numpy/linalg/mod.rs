@@ -10,7 +10,6 @@ pub mod tensorsolve;
 
 use crate::prelude::*;
 use mxrt_engine::FailureKind;
-use mxrt_kernels::gemm_plain::{Gemm, gemm};
 use mxrt_kernels::shape::copy_strided;
 use mxrt_kernels::strides::contiguous;
 use mxrt_kernels::{KernelError, Par, linalg};
@@ -73,13 +72,8 @@ fn bind_solution(n: usize, columns: usize, axes: Vec<usize>, signature: &Signatu
         let strides: Vec<isize> = axes.iter().map(|axis| steps[*axis]).collect();
         let extents: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
         copy_strided(call.par, &given, 0, &strides, &extents, &mut a).map_err(kernel_error)?;
-        let mut inverse = Scratch::<f64>::new(call.par, a.len());
-        linalg::inverse(call.par, n, &a, &mut inverse).map_err(matrix_error)?;
         let mut out = Scratch::<f64>::new(call.par, b.len());
-        if !out.is_empty() {
-            let batch = a.len() / (n * n);
-            gemm(call.par, Gemm { batch, ..Gemm::new(n, columns, n) }, &inverse, &b, &mut out);
-        }
+        linalg::solve(call.par, n, columns, &a, &b, &mut out).map_err(matrix_error)?;
         store_floats(&out, &mut call.outputs[0])
     }))
 }
