@@ -202,7 +202,7 @@ impl<T: Element> Loop for Integers<'_, T> {
         match u32::try_from(range) {
             Ok(range) => self.each(|low, high| {
                 let range = u64::from(range);
-                (high * range + (low * range >> 32)) >> 32
+                (high * range + ((low * range) >> 32)) >> 32
             }),
             Err(_) => self.each(|low, high| ((u128::from(low | high << 32) * u128::from(range)) >> 64) as u64),
         }

@@ -17,9 +17,11 @@ impl Default for Words {
 }
 
 impl Words {
-    /// All words in the order of one stream, in pairs.
-    pub fn pairs(&self) -> impl Iterator<Item = [u32; 2]> + '_ {
-        (0..BLOCK).flat_map(|j| [[self.0[0][j], self.0[1][j]], [self.0[2][j], self.0[3][j]]])
+    /// Pair number `i` of the words in the order of one stream.
+    #[inline(always)]
+    pub fn pair(&self, i: usize) -> [u32; 2] {
+        let word = i % 2 * 2;
+        [self.0[word][i / 2], self.0[word + 1][i / 2]]
     }
 }
 
@@ -102,8 +104,8 @@ mod tests {
                 let mut stream = Stream::new(3, 4, 0);
                 for block in [0, BLOCK as u32] {
                     stream_words(3, 4, block, &mut words);
-                    for pair in words.pairs() {
-                        assert_eq!(pair, [stream.next_u32(), stream.next_u32()]);
+                    for i in 0..2 * BLOCK {
+                        assert_eq!(words.pair(i), [stream.next_u32(), stream.next_u32()]);
                     }
                 }
             });

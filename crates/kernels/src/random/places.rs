@@ -34,19 +34,19 @@ pub fn permutation(seed: u64, position: u64, out: &mut [usize]) {
 
 /// Brings elements into the order of [`permutation`]. Runs in the calling thread.
 pub fn shuffle<T>(seed: u64, position: u64, out: &mut [T]) {
-    // The numbers of two elements that are exchanged make one block of the stream.
     let (mut block, mut words) = (0, Words::default());
     let mut rest = out.len();
     while rest > 1 {
         stream_words(seed, position, block, &mut words);
         block += BLOCK as u32;
-        for [low, high] in words.pairs() {
-            let j = ((u128::from(u64::from(low) | u64::from(high) << 32) * rest as u128) >> 64) as usize;
-            rest -= 1;
-            out.swap(rest, j);
+        for i in 0..2 * BLOCK {
             if rest <= 1 {
                 break;
             }
+            let [low, high] = words.pair(i).map(u64::from);
+            let place = ((u128::from(low | high << 32) * rest as u128) >> 64) as usize;
+            rest -= 1;
+            out.swap(rest, place);
         }
     }
 }
