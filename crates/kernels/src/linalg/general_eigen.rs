@@ -1,7 +1,7 @@
 //! Eigenvalues and eigenvectors of matrices that need not be symmetric: balancing, reduction to a
 //! Hessenberg matrix by reflections, then implicit QR steps with two shifts.
 
-use super::{NOTHING, each_matrix, each_matrix2, eigen, identity, product, reflect, reflection, transpose};
+use super::{NOTHING, each_matrix, each_matrix2, identity, product, reflect, reflection, transpose};
 use crate::error::{KernelError, check_len};
 use crate::gemm_plain::Gemm;
 use crate::matrix_vector::dot;
@@ -61,9 +61,6 @@ fn one(
         values.fill(f64::NAN);
         return Ok(());
     }
-    if (0..n).all(|i| (0..i).all(|j| a[i * n + j] == a[j * n + i])) {
-        return symmetric(par, n, a, vectors, values);
-    }
     // Products of such numbers neither overflow nor vanish.
     let scale = if largest > 0.0 && !(1e-100..1e100).contains(&largest) { largest } else { 1.0 };
     let mut form = SchurForm {
@@ -88,16 +85,6 @@ fn one(
         row.iter_mut().for_each(|v| *v /= length);
     }
     transpose(&rows, [n, n], vectors);
-    Ok(())
-}
-
-/// Eigenvalues and vectors of a symmetric matrix.
-fn symmetric(par: &dyn Par, n: usize, a: &[f64], vectors: &mut [f64], values: &mut [f64]) -> Result<(), &'static str> {
-    let mut rows = Scratch::<f64>::new(par, vectors.len());
-    eigen::factorise(par, n, a, &mut rows, values)?;
-    if !vectors.is_empty() {
-        transpose(&rows, [n, n], vectors);
-    }
     Ok(())
 }
 

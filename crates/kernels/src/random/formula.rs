@@ -54,7 +54,7 @@ impl Formula {
                 let element = i * chunk + j * BLOCK;
                 let [a, b] = &mut given;
                 parameters(element, [&mut a[..out.len()], &mut b[..out.len()]]);
-                vectorize(Block { formula: self, seed, position, element: element as u64, given: &given, out });
+                vectorize(NumberBlock { formula: self, seed, position, element: element as u64, given: &given, out });
             }
         });
     }
@@ -69,7 +69,7 @@ impl Formula {
 }
 
 /// Some numbers, at most [`BLOCK`].
-struct Block<'a, T> {
+struct NumberBlock<'a, T> {
     formula: Formula,
     seed: u64,
     position: u64,
@@ -78,7 +78,7 @@ struct Block<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Element> Block<'_, T> {
+impl<T: Element> NumberBlock<'_, T> {
     #[inline(always)]
     fn each<F: Number>(self) {
         let (mut words, mut values) = (Words::default(), [0.0; BLOCK]);
@@ -92,7 +92,7 @@ impl<T: Element> Block<'_, T> {
     }
 }
 
-impl<T: Element> Loop for Block<'_, T> {
+impl<T: Element> Loop for NumberBlock<'_, T> {
     #[inline(always)]
     fn run(self) {
         match self.formula {

@@ -25,7 +25,7 @@ impl Words {
     }
 }
 
-/// What identifies numbers: the seed, the number of the array, and the first counter.
+/// Identity of numbers: the seed, the number of the array, and the first counter.
 #[derive(Clone, Copy)]
 struct First {
     key: [u32; 2],

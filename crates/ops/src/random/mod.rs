@@ -58,18 +58,18 @@ impl Distribution {
 
     /// How its numbers are made. Distributions with one parameter ignore the second. Parameters that
     /// make no distribution give NaN, or what the method gives.
-    pub fn method(self) -> Method {
+    pub fn method(self) -> DrawMethod {
         match self {
-            Distribution::Uniform => Method::Formula(Formula::Uniform),
-            Distribution::Normal => Method::Formula(Formula::Normal),
-            Distribution::Gamma => Method::Draw(|a, b, stream| b * stream.gamma(a)),
-            Distribution::Exponential => Method::Formula(Formula::Exponential),
-            Distribution::Poisson => Method::Draw(|a, _, stream| stream.poisson(a)),
-            Distribution::NegativeBinomial => Method::Draw(|a, b, stream| {
+            Distribution::Uniform => DrawMethod::Formula(Formula::Uniform),
+            Distribution::Normal => DrawMethod::Formula(Formula::Normal),
+            Distribution::Gamma => DrawMethod::Draw(|a, b, stream| b * stream.gamma(a)),
+            Distribution::Exponential => DrawMethod::Formula(Formula::Exponential),
+            Distribution::Poisson => DrawMethod::Draw(|a, _, stream| stream.poisson(a)),
+            Distribution::NegativeBinomial => DrawMethod::Draw(|a, b, stream| {
                 let rate = stream.gamma(a) * (1.0 - b) / b;
                 stream.poisson(rate)
             }),
-            Distribution::GeneralizedNegativeBinomial => Method::Draw(|a, b, stream| {
+            Distribution::GeneralizedNegativeBinomial => DrawMethod::Draw(|a, b, stream| {
                 let rate = if b == 0.0 { a } else { stream.gamma(1.0 / b) * b * a };
                 stream.poisson(rate)
             }),
@@ -102,14 +102,14 @@ impl Distribution {
 
 /// How the numbers of a distribution with up to two parameters are made.
 #[derive(Clone, Copy)]
-pub(crate) enum Method {
-    /// by a formula, in vectors
+pub(crate) enum DrawMethod {
+    /// a formula, in vectors
     Formula(Formula),
-    /// one by one
+    /// a function that draws one number
     Draw(fn(f64, f64, &mut Stream) -> f64),
 }
 
-impl Method {
+impl DrawMethod {
     /// Fills `out`. `parameters` writes those of as many elements as it is given room for, from the
     /// one of this number on.
     pub fn fill<T: Element>(
@@ -120,8 +120,8 @@ impl Method {
         parameters: impl Fn(usize, [&mut [f64]; 2]) + Sync,
     ) {
         match self {
-            Method::Formula(formula) => formula.fill(par, seed, position, out, parameters),
-            Method::Draw(draw) => fill(par, seed, position, out, |i, stream| {
+            DrawMethod::Formula(formula) => formula.fill(par, seed, position, out, parameters),
+            DrawMethod::Draw(draw) => fill(par, seed, position, out, |i, stream| {
                 let (mut a, mut b) = ([0.0], [0.0]);
                 parameters(i, [&mut a, &mut b]);
                 draw(a[0], b[0], stream)

@@ -2,7 +2,7 @@
 
 use super::{CTX, Family, SIZE, arrays, bind, distribution, infer_shape, required, with_noise};
 use crate::prelude::*;
-use crate::random::Method;
+use crate::random::DrawMethod;
 use mxrt_kernels::random::Formula;
 
 /// Rows of the table.
@@ -13,7 +13,7 @@ pub static OPS: &[OpDef] = &[
         &[LOW, HIGH, SIZE, CTX, DTYPE],
         false,
         |_| None,
-        Method::Formula(Formula::Uniform),
+        DrawMethod::Formula(Formula::Uniform),
         "Numbers drawn uniformly from a range."
     ),
     distribution!(
@@ -22,7 +22,7 @@ pub static OPS: &[OpDef] = &[
         &[LOW, HIGH, SIZE, CTX, DTYPE],
         true,
         |_| None,
-        Method::Formula(Formula::Uniform),
+        DrawMethod::Formula(Formula::Uniform),
         "Numbers drawn uniformly from ranges, size times for each."
     ),
     with_noise!(
@@ -31,7 +31,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX, DTYPE],
         false,
         |p| negative("scale must not be negative", p[1]),
-        Method::Formula(Formula::Normal),
+        DrawMethod::Formula(Formula::Normal),
         "Numbers drawn from normal distributions."
     ),
     with_noise!(
@@ -40,7 +40,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX, DTYPE],
         true,
         |p| negative("scale must not be negative", p[1]),
-        Method::Formula(Formula::Normal),
+        DrawMethod::Formula(Formula::Normal),
         "Numbers drawn from normal distributions, size times for each."
     ),
     distribution!(
@@ -49,7 +49,7 @@ pub static OPS: &[OpDef] = &[
         &[required("shape", "Shape; an array if None."), SCALE, SIZE, CTX, DTYPE],
         false,
         |p| not_positive("shape must be positive", p[0]).or(not_positive("scale must be positive", p[1])),
-        Method::Draw(|shape, scale, stream| scale * stream.gamma(shape)),
+        DrawMethod::Draw(|shape, scale, stream| scale * stream.gamma(shape)),
         "Numbers drawn from gamma distributions."
     ),
     distribution!(
@@ -58,7 +58,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[1]),
-        Method::Formula(Formula::Logistic),
+        DrawMethod::Formula(Formula::Logistic),
         "Numbers drawn from logistic distributions."
     ),
     distribution!(
@@ -67,7 +67,7 @@ pub static OPS: &[OpDef] = &[
         &[LOC, SCALE, SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[1]),
-        Method::Formula(Formula::Gumbel),
+        DrawMethod::Formula(Formula::Gumbel),
         "Numbers drawn from Gumbel distributions."
     ),
     with_noise!(
@@ -76,7 +76,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("scale", "1", "Scale; an array if None."), SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[0]),
-        Method::Formula(Formula::Rayleigh),
+        DrawMethod::Formula(Formula::Rayleigh),
         "Numbers drawn from Rayleigh distributions."
     ),
     with_noise!(
@@ -85,7 +85,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("scale", "1", "Scale; an array if None."), SIZE, CTX],
         false,
         |p| negative("scale must not be negative", p[0]),
-        Method::Formula(Formula::Scaled),
+        DrawMethod::Formula(Formula::Scaled),
         "Numbers drawn from exponential distributions."
     ),
     with_noise!(
@@ -94,7 +94,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("a", "None", "Shape; an array if None."), SIZE, CTX],
         false,
         |p| not_positive("a must be positive", p[0]),
-        Method::Formula(Formula::Weibull),
+        DrawMethod::Formula(Formula::Weibull),
         "Numbers drawn from Weibull distributions of scale 1."
     ),
     with_noise!(
@@ -103,7 +103,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("a", "None", "Shape; an array if None."), SIZE, CTX],
         false,
         |p| not_positive("a must be positive", p[0]),
-        Method::Formula(Formula::Pareto),
+        DrawMethod::Formula(Formula::Pareto),
         "Numbers drawn from Pareto distributions of the second kind."
     ),
     distribution!(
@@ -112,7 +112,7 @@ pub static OPS: &[OpDef] = &[
         &[optional("a", "None", "Exponent, plus 1; an array if None."), SIZE],
         false,
         |p| not_positive("a must be positive", p[0]),
-        Method::Formula(Formula::Power),
+        DrawMethod::Formula(Formula::Power),
         "Numbers between 0 and 1 drawn from power distributions."
     ),
 ];

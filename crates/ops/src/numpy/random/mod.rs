@@ -5,7 +5,7 @@ pub mod distributions;
 
 use super::select::common_shape;
 use crate::prelude::*;
-use crate::random::{Method, key};
+use crate::random::{DrawMethod, key};
 use mxrt_engine::FailureKind;
 use mxrt_kernels::strides::{broadcast, contiguous};
 
@@ -18,9 +18,9 @@ struct Family {
     names: &'static [&'static str],
     /// whether every element of `size` is an array of the shape of the parameters
     each: bool,
-    /// what is wrong with some parameters; each of them is judged alone
+    /// reason why some parameters are wrong; each of them is judged alone
     check: fn(&[f64]) -> Option<&'static str>,
-    method: Method,
+    method: DrawMethod,
 }
 
 macro_rules! distribution {
@@ -140,10 +140,10 @@ fn broadcast_from(numbers: &[f64], shape: &[usize], steps: &[isize], first: usiz
 }
 
 /// The numbers of a parameter, and the steps in which an array is read.
-type Values<'a> = (Scratch<f64>, Option<&'a [isize]>);
+type ParameterValues<'a> = (Scratch<f64>, Option<&'a [isize]>);
 
 /// Writes the parameters of elements from place `first` on.
-fn write_parameters(values: &[Values<'_>], shape: &[usize], first: usize, out: [&mut [f64]; 2]) {
+fn write_parameters(values: &[ParameterValues<'_>], shape: &[usize], first: usize, out: [&mut [f64]; 2]) {
     for (out, (numbers, steps)) in out.into_iter().zip(values) {
         match steps {
             Some(steps) => broadcast_from(numbers, shape, steps, first, out),
@@ -153,7 +153,7 @@ fn write_parameters(values: &[Values<'_>], shape: &[usize], first: usize, out: [
 }
 
 /// Checks the parameters. The error names those of the first place that has wrong ones.
-fn check(family: &Family, values: &[Values<'_>], shape: &Shape) -> Result<(), OpError> {
+fn check(family: &Family, values: &[ParameterValues<'_>], shape: &Shape) -> Result<(), OpError> {
     let is_wrong = |i: usize, number: f64| {
         let mut p = [1.0; 2];
         p[i] = number;
