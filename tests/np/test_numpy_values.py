@@ -49,6 +49,15 @@ def test_matrices_without_full_rank_have_all_factors(interface: Any, dtype: str,
         np.testing.assert_allclose(found, np.linalg.eigvalsh((a + a.T).astype("float64")), atol=near * scale)
 
 
+def test_eigenvalues_of_a_symmetric_matrix_come_in_the_order_of_mxnet(interface: Any) -> None:
+    """Of `eig`; those of `eigh` ascend."""
+    for matrix, wanted in (([[2, 0], [0, 1]], [2, 1]), ([[1, 2], [2, 1]], [3, -1])):
+        given = interface.array(matrix, dtype="float32")
+        np.testing.assert_allclose(interface.linalg.eig(given)[0].asnumpy(), wanted, 1e-6)
+        np.testing.assert_allclose(interface.linalg.eigvals(given).asnumpy(), wanted, 1e-6)
+        np.testing.assert_allclose(interface.linalg.eigh(given)[0].asnumpy(), sorted(wanted), 1e-6)
+
+
 @pytest.mark.parametrize(
     ("dtype", "values", "wanted"),
     [

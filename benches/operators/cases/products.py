@@ -65,6 +65,13 @@ def _matrices(n: int) -> Array:
     return definite(*((1, int(n**0.5)) if n != 1 << 18 else (64, 64)))
 
 
+def _skewed(n: int) -> Array:
+    """Matrices that are not symmetric, whose eigenvalues are real: those of symmetric ones."""
+    made = _matrices(n)
+    scale = np.linspace(1, 2, made.shape[-1], dtype="float32")
+    return made * scale[:, None] / scale
+
+
 def _factors(n: int) -> Array:
     return np.linalg.cholesky(_matrices(n)).astype("float32")
 
@@ -76,7 +83,7 @@ add("_linalg_potri", lambda n: given(_factors(n)), most=_MOST)
 add("_linalg_syevd", lambda n: given(_matrices(n)), most=1 << 18)
 _EIGEN = "_npi_eigh _npi_eigvalsh"
 add(_EIGEN, lambda n: given(_matrices(n), UPLO="L"), most=1 << 18)
-add("_npi_eig _npi_eigvals", lambda n: given(_matrices(n)), most=1 << 16)
+add("_npi_eig _npi_eigvals", lambda n: given(_skewed(n)), most=1 << 16)
 add("_npi_svd", lambda n: given(_matrices(n)), most=1 << 16)
 add("_npi_pinv_scalar_rcond", lambda n: given(_matrices(n), rcond=1e-6, hermitian=False), most=1 << 16)
 add(
