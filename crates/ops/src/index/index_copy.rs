@@ -63,3 +63,17 @@ fn bind(_: &Attrs, signature: &Signature<'_>) -> BoundKernel {
         scatter_set_nd(new, &index, count, elements_mut(out)?, &[rows], inner).map_err(kernel_error)
     })))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn rows_are_replaced_by_an_index_of_one_axis() {
+        let old = || OpTest::new("_contrib_index_copy").f32([3, 1], &[1.0, 2.0, 3.0]);
+        let y = old().i32([2], &[2, 0]).f32([2, 1], &[7.0, 8.0]).run();
+        assert_eq!(f32s(&y, [3, 1]), [8.0, 2.0, 7.0]);
+        let error = old().i32([1, 2], &[2, 0]).f32([2, 1], &[7.0, 8.0]).error().message.clone();
+        assert!(error.contains("needs one axis"), "{error}");
+    }
+}

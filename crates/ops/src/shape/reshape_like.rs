@@ -64,3 +64,21 @@ fn infer_shape(shapes: &mut Shapes<'_>) -> Result<(), OpError> {
     }
     shapes.set_output(0, PartialShape::from_dims(out))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{OpTest, f32s};
+
+    #[test]
+    fn bounds_hold_an_axis_at_least() {
+        let like = |attrs: &[(&str, &str)]| {
+            OpTest::new("reshape_like").attrs(attrs).f32([4, 1], &[1.0, 2.0, 3.0, 4.0]).f32([2, 2, 1], &[0.0; 4])
+        };
+        let y = like(&[("lhs_end", "1"), ("rhs_end", "2")]).run();
+        assert_eq!(f32s(&y, [2, 2, 1]), [1.0, 2.0, 3.0, 4.0]);
+        for range in [[("lhs_begin", "1"), ("lhs_end", "1")], [("rhs_begin", "-1"), ("rhs_end", "2")]] {
+            let error = like(&range).error().message.clone();
+            assert!(error.contains("is not before"), "{range:?}: {error}");
+        }
+    }
+}
