@@ -50,7 +50,7 @@ def test_matrices_without_full_rank_have_all_factors(interface: Any, dtype: str,
 
 
 def test_eigenvalues_of_a_symmetric_matrix_come_in_the_order_of_mxnet(interface: Any) -> None:
-    """Of `eig`; those of `eigh` ascend."""
+    """The general method has an order of its own; values of `eigh` ascend."""
     for matrix, wanted in (([[2, 0], [0, 1]], [2, 1]), ([[1, 2], [2, 1]], [3, -1])):
         given = interface.array(matrix, dtype="float32")
         np.testing.assert_allclose(interface.linalg.eig(given)[0].asnumpy(), wanted, 1e-6)
