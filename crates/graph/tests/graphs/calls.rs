@@ -5,7 +5,7 @@ use crate::common::Calls as _;
 use mxrt_engine::{Config, Cost, Engine, EngineKind, FailureKind, OpError, OpSpec, WaitError};
 use mxrt_graph::{BoundOp, CachedOp, CachedOpFlags, CallOptions, Interrupter, Symbol};
 use mxrt_ops::registry;
-use mxrt_tensor::{Context, Launch, NDArray, TensorType, launch};
+use mxrt_tensor::{Context, Launch, NDArray, launch};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
