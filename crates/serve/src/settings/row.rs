@@ -82,8 +82,8 @@ macro_rules! settings {
         })?
     ) => {
         $(#[$about])*
-        // Descriptions are printed in terminals, too.
-        #[allow(rustdoc::bare_urls)]
+        // Descriptions are printed in terminals, too: their brackets are no links.
+        #[allow(rustdoc::bare_urls, rustdoc::broken_intra_doc_links)]
         #[derive(Clone, Debug)]
         pub struct $Settings {
             $(
