@@ -327,7 +327,8 @@ def test_a_plan_names_what_a_quantized_network_computes_in_floating_point_number
     net = mx.gluon.SymbolBlock(made[0], mx.sym.var("data"))
     net.collect_params().load_dict(made[1])
     notes = [line for line in net.plan(mx.nd.array(data)).splitlines() if line.startswith("in floating-point numbers")]
-    assert [line.rpartition(": ")[2] for line in notes] == ["up (Deconvolution)", "gate (Activation), kept (Convolution)"]
+    layers = [line.rpartition(": ")[2] for line in notes]
+    assert layers == ["up (Deconvolution)", "gate (Activation), kept (Convolution)"]
     assert "no 8-bit form" in notes[0] and "does not quantize" in notes[1]
     float32 = mx.gluon.SymbolBlock(symbol, mx.sym.var("data"))
     float32.collect_params().load_dict(args)
