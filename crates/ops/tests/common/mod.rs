@@ -71,6 +71,10 @@ pub fn attrs(op: &OpDef, given: &[(&str, String)]) -> Attrs {
     if op.name == "_image_resize" {
         texts.push(("size", "(3, 3)".to_owned()));
     }
+    // It has no defaults that fit an image.
+    if op.name == "_image_normalize" {
+        texts.extend([("mean", "1".to_owned()), ("std", "2".to_owned())]);
+    }
     // Without a calibrated range this one returns an error.
     if op.name == "_contrib_quantized_batch_norm" {
         texts.extend([("min_calib_range", "-1".to_owned()), ("max_calib_range", "1".to_owned())]);
