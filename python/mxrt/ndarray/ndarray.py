@@ -162,12 +162,10 @@ class NDArray(Parts, OperatorMethods, Exchange, Awaitable):
         return found.view(self.dtype) if self._dtype_name == "bfloat16" else found
 
     def asscalar(self) -> Any:
-        """The only element: a numpy scalar, or a numpy array of the same shape if there are several
-        axes. Raises ValueError if there are several elements.
-        """
+        """The only element, as a numpy scalar. Raises ValueError if there are several."""
         if self.size != 1:
             raise ValueError("The current array is not a scalar")
-        return self._to_numpy()[0 if len(self.shape) == 1 else ()]
+        return self._to_numpy().reshape(-1)[0]
 
     def item(self) -> Any:
         """The only element, as a Python number. Raises ValueError if there are several."""
