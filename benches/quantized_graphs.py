@@ -6,7 +6,7 @@ Families: `gluoncv`, the 22 quantized graphs that GluonCV ships, with computed w
 GluonNLP's BERT, quantized in both modes; `fused`, the ten float32 networks of tests/models, fused
 for oneDNN. PYTHON has MXNet 1.9.1, scikit-learn for its digits, and the files of GluonCV
 (`pip install --no-deps gluoncv==0.10.5.post0`), which is not imported. FOLDER keeps what was made.
-A graph takes one to three minutes on two busy cores, with OMP_NUM_THREADS=1 for MXNet.
+A graph took from half a minute to five minutes on two busy cores.
 
 Each layer in 8 bits is given the inputs that it has in MXNet, and its integers are compared. Then
 both engines compute whole graphs, and the best classes of images, pixels or boxes are compared.

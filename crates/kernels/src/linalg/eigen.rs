@@ -17,8 +17,9 @@ const PENDING: usize = 1 << 15;
 const STEPS: usize = 80;
 
 /// Eigenvectors, as rows, and eigenvalues in ascending order of matrices of order `n`, of which
-/// only the lower triangle is read; with no room for vectors, the values alone. The element of largest magnitude of a vector, the first of
-/// equal ones, is positive. A matrix with infinities or NaN has only NaN for a result.
+/// only the lower triangle is read; with no room for vectors, the values alone. The element of
+/// largest magnitude of a vector, the first of equal ones, is positive. A matrix with infinities or
+/// NaN has only NaN for a result.
 ///
 /// # Errors
 /// If the steps do not converge.

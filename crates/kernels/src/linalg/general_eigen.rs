@@ -15,9 +15,8 @@ const STEPS: usize = 300;
 const PATIENCE: usize = 10;
 
 /// Eigenvalues of matrices of order `n`, and eigenvectors of length 1 as columns; with no room for
-/// vectors, the values alone. `epsilon` is the
-/// relative rounding of the numbers in `a`: imaginary parts that it explains count as 0. A matrix
-/// with infinities or NaN has only NaN for a result.
+/// vectors, the values alone. `epsilon` is the relative rounding of the numbers in `a`: imaginary
+/// parts that it explains count as 0. A matrix with infinities or NaN has only NaN for a result.
 ///
 /// # Errors
 /// If a matrix has complex eigenvalues, or the steps do not converge.
